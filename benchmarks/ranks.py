@@ -15,7 +15,7 @@ from torch.nn import functional as F
 from torch.nn.parallel import DistributedDataParallel
 
 import masked_tensor as mt
-from masked_tensor.shared.group_mean import own_group
+from masked_tensor.extend.ranks import own_group
 
 from . import timing
 

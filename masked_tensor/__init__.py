@@ -8,7 +8,6 @@ from . import functional
 from .api import comparison, elsewhere, flex_attention, hard, initializers, protocol, satellites, torchscript  # noqa: F401 (they register methods)
 from .api.align import to_left, to_right
 from .api.batch import from_attention_mask, from_lengths, from_nested, from_sequences, lengths_to_mask, pad_sequence
-from .api.batching import balanced_batches
 from .api.containers.arrow import writing  # noqa: F401 (it registers methods)
 from .api.containers.arrow.table import to_arrow
 from .api.containers.collate import collate
@@ -33,14 +32,12 @@ from .api.display import html  # noqa: F401 (the same)
 from .api.display import plot as plot
 from .api.display.explain import explain
 from .api.distributed import checkpoint, guards, mesh, state_dicts  # noqa: F401 (the same)
-from .api.distributed.mean_over import mean_over
 from .api.documents import document_mask, from_documents
 from .api.factories import masked_factories
 from .api.flat.module import flat
 from .api.flat.tokens import from_flat
 from .api.joins import cat, join
 from .api.losses import numel_warning  # noqa: F401 (the same)
-from .api.losses.total import total
 from .api.modes import meaning, strict
 from .api.packing import packed, unpacked
 from .api.select_valid import select_valid
@@ -130,6 +127,9 @@ __all__ += functional.__all__
 if TYPE_CHECKING:
     from .stats.last_valid import LastValid as LastValid
     from .stats.running import RunningStatistics as RunningStatistics
+    from .train.batching import balanced_batches as balanced_batches
+    from .train.mean_over import mean_over as mean_over
+    from .train.total import total as total
 else:
 
     def __getattr__(name: str) -> _Any:

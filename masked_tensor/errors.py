@@ -129,10 +129,6 @@ NO_VALID_ROOT = (
     "the losses of a backward pass are masked, so that every gradient is 0: no entry of them is valid. A sum a + b is "
     "masked where a or b is; masked_tensor.total(a, b) adds up those that exist"
 )
-NO_VALID_PART = (
-    "the parts of a mean_over are masked, so that every gradient of their losses is 0: no part has a valid entry. A "
-    "sum a + b is masked where a or b is; masked_tensor.total(a, b) adds up those that exist"
-)
 
 
 def counts_made(op: str) -> MaskedSizeError:
@@ -341,52 +337,12 @@ def write_outside_transform(op: str) -> RuntimeError:
     )
 
 
-def no_mean() -> RuntimeError:
-    """``mean_over`` was left without having seen a mean."""
-    return RuntimeError(
-        "mean_over saw no mean of a masked loss: plain tensors (mask the targets: masked_tensor(target, mask)), a loss "
-        "that torch divides in Python (gaussian_nll_loss, kl_div with batchmean), or one written by hand; take such a "
-        "mean with over.mean(entries), where `with mean_over() as over:`"
-    )
-
-
-def nothing_to_finish() -> RuntimeError:
-    """``mean_over.finish`` was called before any part."""
-    return RuntimeError("mean_over: finish() has nothing to finish; take a mean inside `with mean:` first")
-
-
-def failed_after_backward() -> RuntimeError:
-    """An exception left a part of ``mean_over`` whose gradients were added, nobody knows how many."""
-    return RuntimeError(
-        "mean_over: an exception came after backward() began, so that the gradients hold a part that failed; zero them "
-        "and call reset() on all ranks to begin the step again"
-    )
-
-
-def ranks_differ() -> RuntimeError:
-    """``mean_over`` met ranks that do different things."""
-    return RuntimeError(
-        "mean_over: the ranks do not take the same losses: one skipped a micro-batch, failed, called finish(), takes "
-        "another loss or has another number of micro-batches; skip on all ranks or on none (decide with an "
-        "all_reduce), and give a rank without data x[:0]; to begin the step again, zero the gradients and call reset() "
-        "on all ranks"
-    )
-
-
 def incomplete_second_derivative(node: str) -> RuntimeError:
     """The gradient of an intermediate result was asked for, and its own derivative was made of that result."""
     return RuntimeError(
         "the gradient of an intermediate masked tensor would leave out its share in a backward pass that was recorded "
         f"(create_graph=True): {node} keeps that result; ask for the gradient of a leaf, or differentiate twice "
         "by torch.func.grad of a function of that tensor"
-    )
-
-
-def other_ranks_missing(timeout: object) -> RuntimeError:
-    """A collective of ``mean_over`` failed: another rank has ended, or did not come in time."""
-    return RuntimeError(
-        f"mean_over could not add up over the ranks (timeout {timeout}): another rank ended, or waits somewhere else, "
-        "as it does after a micro-batch that it alone skipped; all ranks take the same losses in the same order"
     )
 
 

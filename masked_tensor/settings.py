@@ -247,10 +247,5 @@ NET_COSTS = {
 #: Attention of a packed batch takes all sequences in one call, padded, if that computes at most so many needless terms
 #: for each length that would be a call of its own. On batches of 8 to 32, both ways: crosses at 300 to 600 thousand.
 TOGETHER = 1 << 18
-#: ``balanced_batches`` deals so many samples at once.  On 5 million, for 8 ranks: a quarter of it costs 1.3 times as
-#: much, 8 times as many cost 1.1 times as much and 1.2 times the memory.
-PLANNED = 1 << 17
-#: ``balanced_batches`` sorts so many lengths at once, and places more piece by piece.
-SORTED_AT_ONCE = 1 << 20
 #: Not measured: float32 holds no greater ranks exactly, and ``torch.quantile`` takes no longer slices.
 EXACT = 1 << 24

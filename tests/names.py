@@ -17,6 +17,7 @@ SUBMODULES = (
     "extend.masks",
     "extend.data",
     "extend.libraries",
+    "extend.means",
     "extend.ranks",
     "testing",
     "plot",

@@ -12,7 +12,7 @@ import torch
 from torch.utils.data import DataLoader
 
 import masked_tensor as mt
-from masked_tensor import settings
+from masked_tensor.train import settings
 
 
 def lengths_of(n: int, seed: int = 0) -> torch.Tensor:

@@ -446,6 +446,8 @@ ANYTHING = {
         extend.data.tree_leaves.tree extend.data.tree_leaves.return extend.data.tree_map.function
         extend.data.tree_map.tree extend.data.tree_map.return extend.ranks.resolve_group.group
         extend.ranks.resolve_group.return extend.ranks.group_size.group extend.ranks.group_device.group
+        extend.ranks.group_timeout.group extend.ranks.check_data_ranks.group extend.ranks.own_group.group
+        extend.ranks.own_group.return
         extend.libraries.replace.make extend.libraries.when_each_imported.act
         """,
     "as torch types it": "MaskedTensor.item.return MaskedTensor.tolist.return",

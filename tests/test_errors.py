@@ -37,8 +37,9 @@ from masked_tensor.integrations import (
     wrapping,
 )
 from masked_tensor.packing.rules import packed_rule
-from masked_tensor.shared import group_mean
+from masked_tensor.shared import ranks
 from masked_tensor.stats import last_valid, options, summary, travel
+from masked_tensor.train import group_mean
 
 from .helpers.messages import literals, templates
 from .helpers.wrapping import Wrapper
@@ -2251,7 +2252,7 @@ def test_means_over_parts() -> None:
 
 
 def test_means_over_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
-    module = sys.modules["masked_tensor.api.distributed.mean_over"]
+    module = import_module("masked_tensor.train.mean_over")
     x, y = mt.masked_tensor([1.0, None]), ones(2)
 
     def loss() -> None:
@@ -2301,10 +2302,10 @@ def test_means_over_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     mesh = type("Mesh", (), {"ndim": 2, "size": lambda self: 2})()
     for name, given in (("is_initialized", True), ("get_world_size", 4)):
-        monkeypatch.setattr(group_mean.dist, name, lambda given=given: given)
+        monkeypatch.setattr(ranks.dist, name, lambda given=given: given)
     refused(
         ValueError,
-        lambda: group_mean.resolve_group(mesh),
+        lambda: ranks.resolve_group(mesh),
         """mean_over takes a DeviceMesh of one dimension, or one of all ranks, got one of 2 with 2 of 4 ranks; flatten it to one dimension, or leave group=None for all ranks""",
     )
 

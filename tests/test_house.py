@@ -126,7 +126,7 @@ OPS = {  # a private op is an op: it may stand where ops are named
     "engine/graph_inputs.py": "_assert_async",
     "rules/forward_mode.py": "_add_batch_dim _make_dual _remove_batch_dim _unpack_dual",
     "engine/boundary/packed.py": "_version",
-    "api/distributed/mean_parts.py": "_foreach_add_ _foreach_mul _foreach_mul_",
+    "train/mean_parts.py": "_foreach_add_ _foreach_mul _foreach_mul_",
     "engine/boundary/enter_leave.py": "_version",
     "engine/packed_parts.py": "_version",
     "functional/distinct.py": "_unique2",

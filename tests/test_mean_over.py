@@ -14,7 +14,7 @@ from torch.utils.checkpoint import checkpoint
 
 import masked_tensor as mt
 from masked_tensor import compat
-from masked_tensor.shared import group_mean
+from masked_tensor.shared import ranks
 
 torch.manual_seed(0)
 DATA, TARGET = torch.randn(12, 3, dtype=torch.float64), torch.randn(12, 2, dtype=torch.float64)
@@ -393,8 +393,8 @@ def test_groups_end_with_those_they_are_made_of_and_wait_as_long() -> None:
         torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), **given)
         with mt.mean_over():
             F.mse_loss(torch.zeros(2), mt.masked_tensor([2.0, None]))
-        own = group_mean.own_group(None)
-        assert own is group_mean.own_group(None)
+        own = ranks.own_group(None)
+        assert own is ranks.own_group(None)
         assert own is not torch.distributed.group.WORLD
         assert compat.group_timeout(own) == timedelta(seconds=7)
         torch.distributed.destroy_process_group()
@@ -406,4 +406,4 @@ def test_groups_end_with_those_they_are_made_of_and_wait_as_long() -> None:
         cycle()
     gc.collect()
     assert (len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task"))) == before
-    assert len(group_mean._OWN) == 0
+    assert len(ranks._OWN) == 0

@@ -11,7 +11,7 @@ import pytest
 from .helpers.joined import over
 
 ROOT = Path(__file__).parent.parent
-SATELLITES = ("integrations", "stats", "testing")
+SATELLITES = ("integrations", "stats", "testing", "train")
 OTHERS = {"__init__", "__main__", "_pickle", "extend", "sklearn", *SATELLITES}
 
 
@@ -71,7 +71,17 @@ def test_their_examples_pass_with_the_private_packages_hidden() -> None:
 
 
 @pytest.mark.skipif(not os.environ.get("MASKED_TENSOR_HIDDEN"), reason="MASKED_TENSOR_HIDDEN=1 runs all their tests")
-@over(["test_statistics.py", "test_statistics_laws.py", "test_statistics_tables.py", "test_last_valid.py"])
+@over(
+    [
+        "test_statistics.py",
+        "test_statistics_laws.py",
+        "test_statistics_tables.py",
+        "test_last_valid.py",
+        "test_mean_over.py",
+        "test_total.py",
+        "test_batching.py",
+    ]
+)
 def test_all_their_tests_pass_with_the_private_packages_hidden(file: str) -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.helpers.hidden", f"tests/{file}"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)

@@ -20,7 +20,7 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils.checkpoint import checkpoint
 
 import masked_tensor as mt
-from masked_tensor.shared import group_mean
+from masked_tensor.train import group_mean
 
 from .helpers.ranks import gathered
 

@@ -17,7 +17,10 @@ from ..patches.imports import before_import
 HOMES = {
     "LastValid": "stats.last_valid",
     "RunningStatistics": "stats.running",
+    "balanced_batches": "train.batching",
+    "mean_over": "train.mean_over",
     "testing": "testing",
+    "total": "train.total",
 }
 
 #: Libraries, and the file of ``integrations`` that is loaded before they are.
@@ -33,6 +36,9 @@ LIBRARIES = {
 _MOVED = {
     "api.statistics": "stats",
     "sklearn.scaler": "stats.sklearn",
+    "api.batching": "train.batching",
+    "api.distributed.mean_over": "train.mean_over",
+    "api.losses.total": "train.total",
 }
 
 

@@ -10,7 +10,7 @@ from ..layouts import specified_mask
 from ..op import NoRule
 from ..packing import Packed
 from ..pair import Pair, Payload
-from . import data, libraries, masks, ranks
+from . import data, libraries, masks, means, ranks
 from .fills import guard, select, zero_masked
 from .report import packing_report
 from .segments import Segments
@@ -26,6 +26,7 @@ __all__ = [
     "guard",
     "libraries",
     "masks",
+    "means",
     "pack_like",
     "packed_features",
     "packed_reduction",

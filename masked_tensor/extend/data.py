@@ -33,6 +33,7 @@ __all__ = [
     "sparse_tensor",
     "stored_entries",
     "texts",
+    "tracked",
     "tree_leaves",
     "tree_map",
     "wrap",
@@ -56,6 +57,24 @@ def plain(x: Tensor) -> Pair:
         tensor([ True, False])
     """
     pair: Pair = as_pair(enter_leave.enter(x.detach(), False))
+    return pair
+
+
+def tracked(x: Tensor) -> Pair:
+    """Data and mask of any tensor, through which gradients go where autograd is on.
+
+    Args:
+        x (Tensor): Masked or plain, any shape, dtype and layout; a packed one is unpacked.
+
+    Returns:
+        Pair: Of plain tensors in ``x``'s shape; all True if ``x`` is plain.
+
+    Example:
+        >>> from masked_tensor.extend import data
+        >>> data.tracked(torch.ones(2, requires_grad=True)).data.requires_grad
+        True
+    """
+    pair: Pair = as_pair(enter_leave.enter(x, torch.is_grad_enabled()))
     return pair
 
 

@@ -1,13 +1,25 @@
 """The ranks of ``torch.distributed``: which group is meant, how many there are, and where their numbers lie."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from .. import compat
-from ..shared import group_mean
+from ..api.distributed import guards
+from ..shared import ranks
 
-__all__ = ["group_device", "group_size", "resolve_group"]
+__all__ = [
+    "check_data_ranks",
+    "gradient_divisors",
+    "group_device",
+    "group_size",
+    "group_timeout",
+    "own_group",
+    "resolve_group",
+    "sharded",
+]
 
 
 def resolve_group(group: Any) -> Any:
@@ -27,7 +39,7 @@ def resolve_group(group: Any) -> Any:
         >>> ranks.resolve_group(None) is None
         True
     """
-    return group_mean.resolve_group(group)
+    return ranks.resolve_group(group)
 
 
 def group_size(group: Any) -> int:
@@ -44,7 +56,7 @@ def group_size(group: Any) -> int:
         >>> ranks.group_size(ranks.resolve_group(None))
         1
     """
-    return group_mean.group_size(group)
+    return ranks.group_size(group)
 
 
 def group_device(group: Any) -> torch.device:
@@ -63,3 +75,92 @@ def group_device(group: Any) -> torch.device:
         device(type='cpu')
     """
     return compat.group_device(group)
+
+
+def own_group(group: Any) -> Any:
+    """A group of the same ranks, with the same timeout, for the collectives of one library alone; it is made once.
+
+    All processes make that of all ranks, whose name they count alike. That of some is made by those alone, and its
+    name depends on how many groups a process has; where those differ they would wait for each other, and the group
+    itself is used.
+
+    Args:
+        group (ProcessGroup or DeviceMesh or None): As in :func:`resolve_group`. All of its ranks call this.
+
+    Returns:
+        ProcessGroup or None: The group, None without ``torch.distributed``.
+
+    Raises:
+        ValueError: As :func:`resolve_group` does.
+
+    Example:
+        >>> from masked_tensor.extend import ranks
+        >>> ranks.own_group(None) is None
+        True
+    """
+    return ranks.own_group(group)
+
+
+def group_timeout(group: Any) -> object:
+    """How long a collective of a group waits for the other ranks.
+
+    Args:
+        group (ProcessGroup): A group.
+
+    Returns:
+        object: A ``timedelta``, or None if it is not known.
+
+    Example:
+        >>> from masked_tensor.extend import ranks
+        >>> group = ranks.resolve_group(None)
+        >>> None if group is None else ranks.group_timeout(group)
+    """
+    return compat.group_timeout(group)
+
+
+def check_data_ranks(group: Any, parameters: Iterable[Tensor] | None) -> None:
+    """Raises if FSDP2 adds up the gradients of parameters over other ranks than those of a group.
+
+    Args:
+        group (ProcessGroup or None): What :func:`resolve_group` gave.
+        parameters (iterable of Tensor): Of any shape and dtype; None: all that are trained.
+
+    Raises:
+        RuntimeError: It does.
+
+    Example:
+        >>> from masked_tensor.extend import ranks
+        >>> ranks.check_data_ranks(None, None)
+    """
+    guards.check_data_ranks(group, parameters)
+
+
+def gradient_divisors() -> set[float]:
+    """What FSDP2 modules of this process were told to divide the sums of their gradients by.
+
+    Returns:
+        set of float: Empty where nobody called ``set_gradient_divide_factor``.
+
+    Example:
+        >>> from masked_tensor.extend import ranks
+        >>> ranks.gradient_divisors()
+        set()
+    """
+    return guards.gradient_divisors()
+
+
+def sharded(parameters: Iterable[Tensor]) -> list[Tensor]:
+    """The parameters that get gradients: FSDP2 lends a model whole ones between forward and backward.
+
+    Args:
+        parameters (iterable of Tensor): Of any shape and dtype, as ``model.parameters()`` gives them.
+
+    Returns:
+        list of Tensor: The shards of those that are lent, the others as they are.
+
+    Example:
+        >>> from masked_tensor.extend import ranks
+        >>> len(ranks.sharded(torch.nn.Linear(2, 1).parameters()))
+        2
+    """
+    return guards.sharded(parameters)

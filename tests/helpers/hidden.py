@@ -9,7 +9,7 @@ from typing import Any
 
 import masked_tensor
 
-SATELLITES = ("integrations", "stats", "testing")
+SATELLITES = ("integrations", "stats", "testing", "train")
 _import = builtins.__import__
 
 

@@ -26,7 +26,7 @@ from ...layouts import meshes
 from ...patches.first_use import when_first_made
 from ...patches.functions import around_backward
 from ...settings import current
-from ...shared.group_mean import group_size, resolve_group
+from ...shared.ranks import group_size, resolve_group
 
 
 class Sent(NamedTuple):

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.utils.data import Sampler
 
-from .. import settings
+from . import settings
 
 Plan = tuple[Tensor, Tensor]  # all samples in the order of their batches, and where each batch starts
 

@@ -1,30 +1,25 @@
 """One mean over ranks and micro-batches: means have an exact numerator and count, and those add up."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch import Tensor
 
-from ... import compat, errors, masks
-from ...engine.boundary.enter_leave import enter, leave
-from ...engine.contexts.setting import Setting
-from ...pair import Pair, Payload, as_pair
-from ...select import zero_masked
-from ...settings import Settings
-from ...shared.group_mean import (
-    FAILED,
-    FINISH,
-    METRIC,
-    all_reduce_sums,
-    group_mean,
+from ..extend import Pair, Payload, masks, zero_masked
+from ..extend.data import tracked, wrap
+from ..extend.means import MeanSetting, excuse, tell
+from ..extend.ranks import (
+    check_data_ranks,
+    gradient_divisors,
+    group_device,
     group_size,
     own_group,
     resolve_group,
+    sharded,
 )
-from ..losses.masked_losses import excuse, tell
-from .guards import check_data_ranks, gradient_divisors, sharded
+from . import errors
+from .group_mean import FAILED, FINISH, METRIC, all_reduce_sums, group_mean
 from .mean_parts import (
     KeptGradients,
     Part,
@@ -42,7 +37,7 @@ if TYPE_CHECKING:
     from torch.distributed.device_mesh import DeviceMesh
 
 
-class mean_over(Setting):
+class mean_over(MeanSetting):
     """A context in which the mean of a masked loss is the exact mean over all ranks and micro-batches.
 
     A mean of means is not the mean where ranks or micro-batches have different numbers of valid targets. Here every
@@ -145,10 +140,6 @@ class mean_over(Setting):
         if self._watch is not None:
             unwatch(self._watch)
             self._watch = None
-
-    def change(self, before: Settings) -> Settings:
-        """Means are taken by this object."""
-        return replace(before, over=self._divide)
 
     def begin(self) -> "mean_over":
         """Begins a part."""
@@ -300,17 +291,17 @@ class mean_over(Setting):
             >>> accuracy.finish().item()
             0.6666666666666666
         """
-        pair = as_pair(enter(x, torch.is_grad_enabled()))
+        pair = tracked(x)
         data = zero_masked(
             Pair(pair.data if pair.data.is_floating_point() else pair.data.double(), pair.mask, pair.payload)
         )
         if self._open:
             total, number = data.sum(), masks.count(pair.mask).to(data.dtype)
-            inside: Tensor = leave(Pair(*self._divide(total, number, masks.any(pair.mask), "mean"), Payload.ZERO))
+            inside: Tensor = wrap(Pair(*self.divide(total, number, masks.any(pair.mask), "mean"), Payload.ZERO))
             return inside
         sums = torch.stack([data.detach().double().sum(), masks.count(pair.mask).double()])
         self._sums = sums if self._sums is None else self._sums + sums
-        own: Tensor = leave(Pair(sums[0] / sums[1].clamp_min(1), sums[1] > 0, Payload.ZERO))
+        own: Tensor = wrap(Pair(sums[0] / sums[1].clamp_min(1), sums[1] > 0, Payload.ZERO))
         return own
 
     def finish(self) -> Tensor:
@@ -349,7 +340,7 @@ class mean_over(Setting):
                 tell(sums[1] > 0, errors.NO_VALID_PART)
         else:
             given = self._sums if self._sums is not None else torch.zeros(2, dtype=torch.float64)
-            sums = given if group is None else given.to(compat.group_device(group))
+            sums = given if group is None else given.to(group_device(group))
             sums, self._alike = all_reduce_sums(sums, group, METRIC)
             sums = sums.to(given.device)
         total = torch.where(sums[1] != 0, sums[1], 1)
@@ -357,7 +348,7 @@ class mean_over(Setting):
             if self._kept is not None:
                 self._follow()
             scale_gradients(self._parameters or (), torch.where(self._unit != 0, self._unit, 1) / total)
-        result: Tensor = leave(Pair(sums[0] / total, sums[1] > 0, Payload.ZERO))
+        result: Tensor = wrap(Pair(sums[0] / total, sums[1] > 0, Payload.ZERO))
         self.reset()
         return result
 
@@ -405,7 +396,7 @@ class mean_over(Setting):
                 )
         return 1 if self._gradients == "sum" else size
 
-    def _divide(self, total: Tensor, number: Tensor, valid: Tensor, loss: object) -> tuple[Tensor, Tensor]:
+    def divide(self, total: Tensor, number: Tensor, valid: Tensor, loss: object) -> tuple[Tensor, Tensor]:
         """What stands for ``total / number`` while the context is open."""
         part = self._part
         assert part is not None

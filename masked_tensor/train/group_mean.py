@@ -5,77 +5,19 @@ The gradient is scaled so that the average over ranks, which data-parallel wrapp
 """
 
 from typing import Any
-from weakref import ReferenceType, WeakKeyDictionary, ref
 from zlib import crc32
 
 import torch
-import torch.distributed as dist
 from torch import Tensor
 
-from .. import errors
-from ..compat import count_groups, group_timeout, unwrap_transforms
+from ..extend.means import unwrapped
+from ..extend.ranks import group_size, group_timeout
+from . import errors
 
 Group = Any  # a ProcessGroup, of which torch may have been built without
 
-# The order of calls.  Ranks hang if two of them issue the collectives of one group in different orders.  Ours are
-# issued by the thread that computes the loss, where the loss divides: in the order of the losses in the program.  Those
-# of a wrapper (DistributedDataParallel's buckets, FSDP's shards) are issued in backward, on a device by autograd's
-# thread, when gradients happen to be ready: in between ours at times of its own.  So ours go through groups of their
-# own: within each group the order is the program's, and between groups none is needed.
-# Torch keeps a group until ``destroy_process_group``, and nothing here keeps it longer.
-_OWN: WeakKeyDictionary[Group, ReferenceType[Group]] = WeakKeyDictionary()
-
 #: What a rank sends its sums for.  Ranks that send them for different things would add up unlike numbers.
 LOSS, FINISH, METRIC, FAILED = range(4)
-
-
-def resolve_group(group: Any) -> Group:
-    """The ProcessGroup that a user names; None without torch.distributed: there is one rank."""
-    if not (dist.is_available() and dist.is_initialized()):
-        return None
-    if group is None:
-        group = dist.group.WORLD
-    if getattr(group, "ndim", 1) > 1:  # of a DeviceMesh
-        if group.size() != dist.get_world_size():
-            raise ValueError(
-                f"mean_over takes a DeviceMesh of one dimension, or one of all ranks, got one of {group.ndim} with "
-                f"{group.size()} of {dist.get_world_size()} ranks; flatten it to one dimension, or leave group=None "
-                "for all ranks"
-            )
-        return dist.group.WORLD
-    return group.get_group() if hasattr(group, "get_group") else group
-
-
-def own_group(group: Any) -> Group:
-    """A group of the same ranks, with the same timeout, that nobody else uses.
-
-    All processes make that of all ranks, whose name they count alike.  That of some is made by those alone, and its
-    name depends on how many groups a process has; where those differ they would wait for each other, and the group
-    itself is used.
-    """
-    group = resolve_group(group)
-    if group is None:
-        return None
-    own = _OWN[group]() if group in _OWN else None
-    if own is None:
-        own = _make_group(group)
-        _OWN[group] = ref(own)
-    return own
-
-
-def _make_group(group: Group) -> Group:
-    members, timeout = dist.get_process_group_ranks(group), group_timeout(group)
-    if len(members) == dist.get_world_size():
-        return dist.new_group(timeout=timeout)
-    known: list[Any] = [None] * len(members)
-    dist.all_gather_object(known, count_groups(), group=group)
-    alike = len(set(known)) == 1
-    return dist.new_group(members, timeout=timeout, use_local_synchronization=True) if alike else group
-
-
-def group_size(group: Group) -> int:
-    """How many there are."""
-    return 1 if group is None else dist.get_world_size(group)
 
 
 def all_reduce_sums(
@@ -135,4 +77,4 @@ def group_mean(
         factor = ranks / divisor
     mean = total * factor.to(total.dtype)  # its derivative is that of the mean; its value is this rank's part of it
     mean.detach().copy_(whole / divisor)
-    return mean, some > 0, unwrap_transforms(sums[:2]), alike
+    return mean, some > 0, unwrapped(sums[:2]), alike

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
-from ... import compat
+from ..extend.means import where_taken
 
 
 @dataclass(slots=True)
@@ -52,17 +52,18 @@ def local(grad: Any) -> Tensor:
 
 def check_eager(total: Tensor, shares: bool) -> None:
     """A mean that is added up has to be taken once, and to be a number.  ``shares``: it is divided by a known count."""
-    if not compat.has_real_memory(total):
+    where = where_taken(total)
+    if where == "traced":
         raise RuntimeError(
             "mean_over cannot add up over ranks inside compiled code, or a loss of DTensors (whose mean is that of "
             "the whole mesh already); compute the loss from the compiled model's outputs, outside of it"
         )
-    if compat.is_batched(total) and not shares:
+    if where == "vmap" and not shares:
         raise RuntimeError(
             "mean_over saw a loss inside vmap, where each sample would have a mean of its own; take the loss of the "
             "whole batch, or give the counts: mean_over(count=n)"
         )
-    if compat.checkpoint_will_recompute():
+    if where == "checkpoint":
         raise RuntimeError(
             "mean_over saw a loss inside a checkpoint, whose second run would add it up again; take it outside"
         )

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from ...engine.tensor import MaskedTensor
+from .. import MaskedTensor
 
 
 def total(*losses: Tensor, weights: Sequence[float | Tensor] | None = None) -> Tensor:
