@@ -28,7 +28,7 @@ from . import (  # noqa: F401 (a form is listed where it is defined)
     softmax,
     weighted,
 )
-from .names import FORMS
+from .registry import FORMS
 
 globals().update(FORMS)
 __all__ = sorted(FORMS)

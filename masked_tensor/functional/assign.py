@@ -13,7 +13,7 @@ from .. import errors, layouts
 from ..engine.tensor import MaskedTensor
 from ..rules.assign import scatter_in_order
 from ..rules.choose import with_value
-from .names import form
+from .registry import form
 
 
 @form

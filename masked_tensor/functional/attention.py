@@ -10,7 +10,7 @@ from .. import errors, shapes
 from ..engine.tensor import MaskedTensor
 from .entrance import as_result, enter_input, run_op
 from .form import aten
-from .names import form
+from .registry import form
 
 
 @form

@@ -4,8 +4,8 @@ from torch import Tensor
 
 from ..sparse import layers
 from .form import aten
-from .names import form
 from .norm_layers import run_norm
+from .registry import form
 
 
 @form

@@ -10,7 +10,7 @@ from ..rules.covariance import count_common
 from ..shared.too_few import is_enough, of_nothing
 from .entrance import Input, Number, as_pair, as_result, enter_input, refuse_sparse, run_op
 from .form import aten
-from .names import form
+from .registry import form
 
 
 @form

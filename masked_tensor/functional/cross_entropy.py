@@ -8,7 +8,7 @@ from ..shared.too_few import of_nothing
 from .entrance import Input, Number, as_result, enter_input
 from .form import aten
 from .loss import Masking, enter_sides, reduction_number, run_loss
-from .names import form
+from .registry import form
 
 
 @form

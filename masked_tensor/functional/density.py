@@ -13,7 +13,7 @@ from ..compat import validate_sample
 from ..engine.boundary.enter_leave import enter, leave
 from ..pair import Pair
 from .entrance import Number, as_result, enter_input, refuse_sparse
-from .names import form
+from .registry import form
 
 D = TypeVar("D", bound=distributions.Distribution)
 

@@ -8,7 +8,7 @@ from torch import Tensor
 from .. import errors, sparse
 from .entrance import Input, as_result, enter_input, refuse_sparse, run_op
 from .form import aten
-from .names import form
+from .registry import form
 
 
 @form

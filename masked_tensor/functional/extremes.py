@@ -20,7 +20,7 @@ from .entrance import (
     too_few,
 )
 from .form import aten, sparse_result
-from .names import as_torch
+from .registry import as_torch
 
 R = TypeVar("R", bound=tuple[Tensor, ...])
 

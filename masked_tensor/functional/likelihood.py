@@ -11,7 +11,7 @@ from ..pair import Pair
 from .entrance import Number, enter_input
 from .form import aten
 from .loss import Masking, enter_sides, loss, python_loss, sparse_loss
-from .names import form
+from .registry import form
 
 
 @form

@@ -9,7 +9,7 @@ from ..pair import Pair
 from ..sparse import slice_reductions
 from .entrance import Dim, Input, Number, enter_input
 from .form import Reduction, aten, over_dims, run_reduction
-from .names import as_torch
+from .registry import as_torch
 
 _ANY = Reduction("any", over_dims(aten.any.dims), slice_reductions.any, logical=True)
 _ALL = Reduction("all", over_dims(aten.all.dims), slice_reductions.all, logical=True)

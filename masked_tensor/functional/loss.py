@@ -21,7 +21,7 @@ from ..shared.too_few import of_nothing
 from ..sparse.rules import on_values
 from .entrance import Input, Number, as_result, enter_input, refuse_sparse, run_op
 from .form import aten
-from .names import form
+from .registry import form
 
 _REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}  # as the aten ops number them
 

@@ -12,7 +12,7 @@ from ..rules.reduction import mean
 from .entrance import Number, enter_input, refuse_sparse
 from .form import aten
 from .loss import Masking, enter_sides, loss, python_loss, run_loss
-from .names import form
+from .registry import form
 
 
 @form

@@ -11,7 +11,7 @@ from ..shared.too_few import needed_for, of_nothing
 from ..sparse import slice_reductions
 from .entrance import Dim, Input, Number, as_result, enter_input, run_op
 from .form import Reduction, aten, over_dims, run_reduction
-from .names import as_torch
+from .registry import as_torch
 
 
 @as_torch

@@ -13,7 +13,7 @@ from ..select import select
 from ..sparse import layers
 from .entrance import Input, as_result, enter_input, result_in_pattern, run_op
 from .form import aten
-from .names import as_torch, form
+from .registry import as_torch, form
 
 
 @as_torch(packed=F.layer_norm)

@@ -9,7 +9,7 @@ from ..pair import Pair
 from ..select import select
 from .entrance import as_result, enter_input, result_in_pattern, run_op
 from .form import aten
-from .names import as_torch
+from .registry import as_torch
 
 
 @as_torch(packed=F.normalize)

@@ -26,7 +26,7 @@ from .entrance import (
 )
 from .extremes import R, choice, sparse_choice
 from .form import aten, sparse_result
-from .names import as_torch
+from .registry import as_torch
 
 
 @as_torch

@@ -8,7 +8,7 @@ from .. import shapes, sparse
 from ..rules.order import rank
 from .entrance import as_pair, as_result, check_ordered, enter_input, refuse_sparse, result_in_pattern
 from .extremes import one_dim
-from .names import as_torch
+from .registry import as_torch
 
 Ties = Literal["average", "min", "max", "dense", "ordinal"]
 

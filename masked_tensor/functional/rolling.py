@@ -20,7 +20,7 @@ from ..shared import moving, spans, strict_counts
 from ..shared.too_few import is_enough, needed_for
 from . import moment, order, reduction
 from .entrance import Input, Number, as_pair, enter_input
-from .names import as_torch
+from .registry import as_torch
 from .series import Lengths, Side
 from .series_input import Series, enter_series, expect_lengths
 

@@ -12,7 +12,7 @@ from ..sparse import slice_reductions
 from .entrance import Input, as_result, enter_input, result_in_pattern, run_op
 from .extremes import R
 from .form import aten, in_dtype
-from .names import as_torch
+from .registry import as_torch
 
 
 @as_torch(packed=torch.cumsum)

@@ -19,7 +19,7 @@ from ..packing.dim_order import is_feature
 from ..pair import Pair
 from ..shared import gaps
 from .entrance import Input, Number
-from .names import as_torch
+from .registry import as_torch
 from .series_input import Series, enter_series, expect_lengths
 
 Area = Literal["inside", "outside"]

@@ -23,7 +23,7 @@ from ..pair import Pair, Payload
 from ..select import select
 from ..shared.lengths import check_side, steps_that_exist
 from .entrance import Input, Number, as_pair, check_fill, check_mask, enter_input, refuse_sparse, with_gaps
-from .names import check_dim
+from .registry import check_dim
 
 
 @dataclass(frozen=True, slots=True, eq=False)

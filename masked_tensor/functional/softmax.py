@@ -11,7 +11,7 @@ from ..pair import Pair
 from ..rules import softmax as rules
 from ..sparse import slice_reductions
 from .entrance import Input, as_pair, as_result, enter_input, refuse_sparse, result_in_pattern
-from .names import as_torch
+from .registry import as_torch
 
 Mode = Literal["safe", "inf_as_zero", "none"]
 

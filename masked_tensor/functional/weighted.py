@@ -12,7 +12,7 @@ from ..kernels.precision import rounds_noticeably
 from ..pair import Pair
 from . import reduction
 from .entrance import Dim, Number, as_pair, enter_input, refuse_sparse
-from .names import form
+from .registry import form
 
 
 @form
