@@ -3,9 +3,9 @@
 from torch import Tensor
 
 from ..sparse import layers
-from .form import aten
 from .norm_layers import run_norm
 from .registry import form
+from .run_reduction import aten
 
 
 @form

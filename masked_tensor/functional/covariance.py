@@ -9,8 +9,8 @@ from ..pair import Pair
 from ..rules.covariance import count_common
 from ..shared.too_few import is_enough, of_nothing
 from .entrance import Input, Number, as_pair, as_result, enter_input, refuse_sparse, run_op
-from .form import aten
 from .registry import form
+from .run_reduction import aten
 
 
 @form

@@ -6,9 +6,9 @@ from .. import errors, sparse
 from ..engine.tensor import MaskedTensor
 from ..shared.too_few import of_nothing
 from .entrance import Input, Number, as_result, enter_input
-from .form import aten
 from .loss import Masking, enter_sides, reduction_number, run_loss
 from .registry import form
+from .run_reduction import aten
 
 
 @form

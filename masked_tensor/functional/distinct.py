@@ -7,8 +7,8 @@ from torch import Tensor
 
 from .. import errors, sparse
 from .entrance import Input, as_result, enter_input, refuse_sparse, run_op
-from .form import aten
 from .registry import form
+from .run_reduction import aten
 
 
 @form

@@ -19,8 +19,8 @@ from .entrance import (
     run_op,
     too_few,
 )
-from .form import aten, sparse_result
 from .registry import as_torch
+from .run_reduction import aten, sparse_result
 
 R = TypeVar("R", bound=tuple[Tensor, ...])
 

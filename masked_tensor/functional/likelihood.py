@@ -9,9 +9,9 @@ from torch.nn import functional as F
 from .. import masks, sparse
 from ..pair import Pair
 from .entrance import Number, enter_input
-from .form import aten
 from .loss import Masking, enter_sides, loss, python_loss, sparse_loss
 from .registry import form
+from .run_reduction import aten
 
 
 @form

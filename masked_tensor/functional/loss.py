@@ -20,8 +20,8 @@ from ..shared.averaging import NONE, reduce_loss
 from ..shared.too_few import of_nothing
 from ..sparse.rules import on_values
 from .entrance import Input, Number, as_result, enter_input, refuse_sparse, run_op
-from .form import aten
 from .registry import form
+from .run_reduction import aten
 
 _REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}  # as the aten ops number them
 

@@ -10,9 +10,9 @@ from ..engine.tensor import MaskedTensor
 from ..pair import Pair
 from ..rules.reduction import mean
 from .entrance import Number, enter_input, refuse_sparse
-from .form import aten
 from .loss import Masking, enter_sides, loss, python_loss, run_loss
 from .registry import form
+from .run_reduction import aten
 
 
 @form

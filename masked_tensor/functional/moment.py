@@ -10,8 +10,8 @@ from ..pair import Pair
 from ..shared.too_few import needed_for, of_nothing
 from ..sparse import slice_reductions
 from .entrance import Dim, Input, Number, as_result, enter_input, run_op
-from .form import Reduction, aten, over_dims, run_reduction
 from .registry import as_torch
+from .run_reduction import Reduction, aten, over_dims, run_reduction
 
 
 @as_torch

@@ -25,8 +25,8 @@ from .entrance import (
     too_few,
 )
 from .extremes import R, choice, sparse_choice
-from .form import aten, sparse_result
 from .registry import as_torch
+from .run_reduction import aten, sparse_result
 
 
 @as_torch

@@ -11,8 +11,8 @@ from .. import shapes, sparse
 from ..sparse import slice_reductions
 from .entrance import Input, as_result, enter_input, result_in_pattern, run_op
 from .extremes import R
-from .form import aten, in_dtype
 from .registry import as_torch
+from .run_reduction import aten, in_dtype
 
 
 @as_torch(packed=torch.cumsum)
