@@ -5,7 +5,7 @@ from typing import Any as _Any
 
 from . import extend as extend
 from . import functional
-from .api import comparison, elsewhere, flex_attention, hard, initializers, protocol, satellites, torchscript  # noqa: F401 (they register methods)
+from .api import comparison, flex_attention, hard, initializers, other_names, protocol, satellites, torchscript  # noqa: F401 (they register methods)
 from .api.align import to_left, to_right
 from .api.batch import from_attention_mask, from_lengths, from_nested, from_sequences, lengths_to_mask, pad_sequence
 from .api.containers.arrow import writing  # noqa: F401 (it registers methods)
@@ -137,8 +137,8 @@ else:
         if name in satellites.HOMES:
             return satellites.load(name)
         owner = f"module {__name__!r}"
-        known = name in elsewhere.LINES
-        raise AttributeError(elsewhere.message(owner, name) if known else f"{owner} has no attribute {name!r}")
+        known = name in other_names.LINES
+        raise AttributeError(other_names.message(owner, name) if known else f"{owner} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

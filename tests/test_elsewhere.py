@@ -10,19 +10,19 @@ from scipy import sparse as scipy_sparse
 
 import masked_tensor
 import masked_tensor as mt
-from masked_tensor.api import elsewhere
+from masked_tensor.api import other_names
 
 
 def test_the_table_names_nothing_that_exists() -> None:
-    for name in elsewhere.LINES:
+    for name in other_names.LINES:
         assert name not in mt.__dir__() or name not in dir(torch.Tensor), name
 
 
-@pytest.mark.parametrize("name", elsewhere.LINES)
+@pytest.mark.parametrize("name", other_names.LINES)
 def test_the_line_of_a_name_runs(name: str, tmp_path: Path) -> None:
     x = mt.masked_tensor([[1.0, None], [None, 4.0], [5.0, 6.0]])
     filename = tmp_path / "saved.safetensors"
-    if "filename" in elsewhere.LINES[name]:
+    if "filename" in other_names.LINES[name]:
         pytest.importorskip("safetensors")
         mt.save_file({"x": x}, filename)
     room = {
@@ -39,10 +39,10 @@ def test_the_line_of_a_name_runs(name: str, tmp_path: Path) -> None:
         "matrix": scipy_sparse.eye_array(3),
         "filename": filename,
     }
-    eval(elsewhere.LINES[name], room)
+    eval(other_names.LINES[name], room)
 
 
-@pytest.mark.parametrize("name", elsewhere.LINES)
+@pytest.mark.parametrize("name", other_names.LINES)
 def test_an_error_names_the_line(name: str) -> None:
     x = mt.masked_tensor([1.0, None])
     told = 0
@@ -52,7 +52,7 @@ def test_an_error_names_the_line(name: str) -> None:
         assert not hasattr(owner, name)
         with pytest.raises(AttributeError) as raised:
             getattr(owner, name)
-        assert str(raised.value).endswith(f"has no attribute {name!r}; write {elsewhere.LINES[name]}")
+        assert str(raised.value).endswith(f"has no attribute {name!r}; write {other_names.LINES[name]}")
         told += 1
     assert told
 
@@ -71,7 +71,7 @@ def test_compiled_code_asks_for_a_name_that_is_not_there() -> None:
 
 def test_the_line_of_groupby_is_a_mean_and_a_sum_by_group() -> None:
     x = mt.masked_tensor([[1.0, None], [3.0, 4.0], [None, None]])
-    line = elsewhere.LINES["groupby"]
+    line = other_names.LINES["groupby"]
     room = {"masked_tensor": masked_tensor, "torch": torch, "x": x, "groups": torch.tensor([0, 0, 1])}
     assert eval(line, room).tolist() == [[2.0, 4.0], [None, None]]
     assert eval(line.replace("mean", "sum"), room).tolist() == [[4.0, 4.0], [None, None]]
