@@ -15,7 +15,7 @@ from pathlib import Path
 
 import torch
 
-from masked_tensor.api import convert, hard, packing, unbatch
+from masked_tensor.api import convert, hard_mask, packing, unbatch
 from masked_tensor.engine.tensor import MaskedTensor
 
 TARGET = Path(__file__).parent.parent / "masked_tensor" / "engine" / "methods.pyi"
@@ -24,7 +24,7 @@ PLAIN = {  # what is plain of a masked tensor, too
     "nonzero", "masked_select", "bincount", "histc",
 }  # fmt: skip
 BUILTIN = re.compile(r"\b(int|float|bool|complex)\b")  # in the class these are methods
-OWN = (convert, unbatch, hard, packing)
+OWN = (convert, unbatch, hard_mask, packing)
 IN_PYTHON = """
     # Methods of torch's that are written in Python, and have no types there.
     def detach(self) -> MaskedTensor: ...
