@@ -5,7 +5,16 @@ from typing import Any as _Any
 
 from . import extend as extend
 from . import functional
-from .api import comparison, flex_attention, hard_mask, initializers, other_names, protocol, satellites, torchscript  # noqa: F401 (they register methods)
+from .api import (  # noqa: F401 (they register methods)
+    comparison,
+    flex_attention,
+    hard_mask,
+    initializers,
+    other_names,
+    python_protocols,
+    satellites,
+    torchscript,
+)
 from .api.align import to_left, to_right
 from .api.batch import from_attention_mask, from_lengths, from_nested, from_sequences, lengths_to_mask, pad_sequence
 from .api.containers.arrow import writing  # noqa: F401 (it registers methods)

@@ -16,7 +16,7 @@ from torch import Tensor
 
 import masked_tensor as mt
 from masked_tensor import compat, settings
-from masked_tensor.api import protocol
+from masked_tensor.api import python_protocols
 from masked_tensor.api.losses import masked_losses, numel_warning
 from masked_tensor.engine import torch_keys
 from masked_tensor.engine.boundary import user_functions
@@ -120,7 +120,7 @@ READERS: dict[str, tuple[Program, Any, str, Any]] = {
     "running_function": (write_view_in_function, user_functions, "_arguments", lambda frame: ()),
     "_enter_traced": (raise_in_graph, settings, "is_running", lambda frame: True),
     "over": (raise_in_graph, settings, "is_running", lambda frame: True),
-    "called_from_outside": (ask_for_memory, protocol, "called_from_outside", lambda: True),
+    "called_from_outside": (ask_for_memory, python_protocols, "called_from_outside", lambda: True),
     "asked_for_leaf_gradient": (keep_leaf_gradient, torch_keys, "graph", types.ModuleType("moved")),
     "size": (ask_for_size, numel_warning, "OUR_FILES", "nowhere"),
     "_warn": (join_features, feature_joins, "OUR_FILES", "nowhere"),
