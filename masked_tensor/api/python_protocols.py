@@ -15,7 +15,7 @@ from .. import errors, layouts, masks
 from ..engine.alias_records import alias_of
 from ..engine.aliases import uncounted
 from ..engine.boundary.enter_leave import leave
-from ..engine.storage_notes import called_from_outside
+from ..engine.memory_families import called_from_outside
 from ..engine.tensor import MaskedTensor, add_members, expose, pair_of, set_pair, wrap
 from ..engine.writes.packed_views import write_unpacked
 from ..engine.writes.setitem import place

@@ -59,7 +59,7 @@ class Family:
         self.tracked = 0  #: counts writes that autograd recorded, for members that no history connects
         self.hard = False  #: padding can never become data
         self.members: list[weakref.ref[Any]] = []  #: while compiling: what a write refreshes at once
-        self.noted = False  #: its note lies on the memory, storage_notes.py
+        self.noted = False  #: its note lies on the memory, memory_families.py
         self.graph_input: Any = False  #: the root is the input of a graph that is being compiled
         self.kept: dict[str, Any] = {}  #: one object for all members, so that they find each other when unpickled
         self.saved: list[Tensor] = []  #: what autograd may have saved of members while they were packed

@@ -16,7 +16,7 @@ from ...compat import without_modes
 from ...pair import Pair, Payload
 from ...select import select
 from ...shared import gaps
-from .. import storage_notes
+from .. import memory_families
 from ..boundary.packed import wrap_packed
 from ..packed_parts import UNPACKED_COPY, PackedFamily, PackedView, UnpackedCopy, unpacked_parts
 from ..tensor import MaskedTensor, add_members, expose, pair_of, wrap
@@ -34,7 +34,7 @@ PADDED_PARTS, PACKED_PARTS, PARTLY_MASKED = (
 
 def flatten(x: MaskedTensor) -> tuple[list[str], Told]:
     """``__tensor_flatten__``: the names of the parts, and what a graph may take for granted."""
-    if storage_notes.called_from_outside():
+    if memory_families.called_from_outside():
         expose(x)
     p = x._packed
     if p is not None and p.is_plain_grid:
@@ -57,7 +57,7 @@ def unflatten(inner: dict[str, Tensor], known: Told, size: Any, stride: Any) -> 
     result = wrap(Pair(inner["_data"], mask, _payload_of(known)))
     result._parts = mask, inner["_bytes"]
     result._graph_input = type(mask) is not Tensor and (UNPACKED_COPY if known is UNPACKED_COPY else True)
-    storage_notes.join_noted_family(result)
+    memory_families.join_noted_family(result)
     return result
 
 
@@ -70,7 +70,7 @@ def _unflatten_packed(values: Tensor, index: Tensor, part: Any, size: Any, *know
         result._graph_input = UNPACKED_COPY
         result._view = PackedView(PackedFamily(result)) if shared else None
     elif shared:
-        storage_notes.note_packed(result)
+        memory_families.note_packed(result)
     return result
 
 
@@ -113,10 +113,10 @@ def flat_data(x: MaskedTensor) -> Tensor:
     p = x._packed
     if p is not None and type(p.values) is Tensor:
         return unpacked_parts(x)[0]
-    if storage_notes.called_from_outside():
+    if memory_families.called_from_outside():
         expose(x)
     elif p is None:
-        storage_notes.note_family(x)
+        memory_families.note_family(x)
     return x._pair.data
 
 
@@ -157,7 +157,7 @@ def packed_values(x: MaskedTensor) -> Tensor:
     """The values of a packed tensor."""
     assert x._packed is not None
     if type(x._packed.values) is Tensor:
-        storage_notes.note_packed(x)
+        memory_families.note_packed(x)
     return x._packed.values
 
 

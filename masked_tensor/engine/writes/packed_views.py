@@ -19,7 +19,7 @@ from ...errors import UnsupportedOpError
 from ...layouts import meshes
 from ...packing import Packed, unpack
 from ...pair import Pair
-from .. import graph_inputs, storage_notes
+from .. import graph_inputs, memory_families
 from ..alias_records import alias_of, attend, family_of, history_of
 from ..aliases import join_family, uncounted
 from ..boundary.packed import wrap_packed
@@ -54,7 +54,7 @@ def check_seen(x: MaskedTensor) -> None:
         raise graph_inputs.packed_input_error()
     for member in (x,) if x._view is None else x._view.family.living():
         if member._packed is not None:
-            for other in storage_notes.packed_sharers(member):
+            for other in memory_families.packed_sharers(member):
                 if x._view is None or other._view is None or other._view.family is not x._view.family:
                     raise UnsupportedOpError(
                         "this packed tensor shares its values with another one that a compiled function was given or "
