@@ -128,7 +128,7 @@ OPS = {  # a private op is an op: it may stand where ops are named
     "engine/boundary/packed.py": "_version",
     "train/mean_parts.py": "_foreach_add_ _foreach_mul _foreach_mul_",
     "engine/boundary/enter_leave.py": "_version",
-    "engine/packed_parts.py": "_version",
+    "engine/packed_pair.py": "_version",
     "functional/distinct.py": "_unique2",
     "kernels/attention.py": "_fused_sdp_choice _scaled_dot_product_flash_attention_for_cpu "
     "_scaled_dot_product_flash_attention_for_cpu_backward",

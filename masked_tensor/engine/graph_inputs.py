@@ -16,7 +16,7 @@ from ..compat import is_functional_tensor
 from ..errors import UnsupportedOpError
 from ..pair import Pair, Payload
 from ..select import select
-from .packed_parts import UNPACKED_COPY
+from .packed_pair import UNPACKED_COPY
 
 _LIBRARY = torch.library.Library("masked_tensor", "FRAGMENT")  # lives as long as the process
 _LIBRARY.define("unchanged(Tensor old, Tensor new) -> Tensor")

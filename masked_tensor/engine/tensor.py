@@ -15,7 +15,7 @@ from ..patches.first_use import prepare
 from . import torch_keys
 from .alias_records import UNALIASED, Alias
 from .dynamo import told_settings
-from .packed_parts import PackedView, PairOfPacked, UnpackedCopy
+from .packed_pair import PackedView, PairOfPacked, UnpackedCopy
 from .torch_keys import KEYS, has_no_pointer, no_torch_function
 
 if TYPE_CHECKING:

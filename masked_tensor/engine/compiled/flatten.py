@@ -18,7 +18,7 @@ from ...select import select
 from ...shared import gaps
 from .. import memory_families
 from ..boundary.packed import wrap_packed
-from ..packed_parts import UNPACKED_COPY, PackedFamily, PackedView, UnpackedCopy, unpacked_parts
+from ..packed_pair import UNPACKED_COPY, PackedFamily, PackedView, UnpackedCopy, unpacked_parts
 from ..tensor import MaskedTensor, add_members, expose, pair_of, wrap
 from . import cache_key
 

@@ -23,7 +23,7 @@ from .. import graph_inputs, memory_families
 from ..alias_records import alias_of, attend, family_of, history_of
 from ..aliases import join_family, uncounted
 from ..boundary.packed import wrap_packed
-from ..packed_parts import PackedFamily, PackedView, ViewStep
+from ..packed_pair import PackedFamily, PackedView, ViewStep
 from ..table import Entry
 from ..tensor import ENGINE, LOST, NOTHING_KEPT, MaskedTensor, set_pair, wrap
 
