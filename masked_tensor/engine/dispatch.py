@@ -171,15 +171,13 @@ def _make_fast_kernel(entry: Entry) -> Callable[..., Any]:
 
 def _enter_each(values: Sequence[Any], recording: bool) -> list[Any]:
     """The elements of a list, entered, without a call for each."""
-    found = []
+    found: list[Any] = []
     for v in values:
-        if type(v) is not MaskedTensor:
-            v = enter(v, recording)
-        elif v._alias is UNALIASED and not (recording and v._tracks):
-            v = v._pair
+        if type(v) is MaskedTensor:
+            entered = v._alias is UNALIASED and not (recording and v._tracks)
+            found.append(v._pair if entered else enter_masked(v, recording))
         else:
-            v = enter_masked(v, recording)
-        found.append(v)
+            found.append(enter(v, recording))
     return found
 
 
