@@ -3,8 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
+from ... import errors
 from ...compat import tree_leaves, tree_map
 from ...engine.tensor import MaskedTensor
 from ...errors import UnsupportedOpError
@@ -24,6 +26,8 @@ def call(module: nn.Module, forward: Forward, args: tuple[Any, ...], kwargs: dic
     first = _batch_of(given)
     if first is None:
         return forward(module, *args, **kwargs)
+    if torch.compiler.is_exporting():
+        raise errors.exporting()
     tokens = to_flat(first)
     inside_args, inside_kwargs = _entered(given, first, tokens)
     if (refusal := why_not(module, forward, inside_args, inside_kwargs, tokens)) is not None:
