@@ -11,6 +11,7 @@ from torch import Tensor, nn
 import masked_tensor as mt
 from masked_tensor.op import NoRule
 from masked_tensor.packing import attention_cuda
+from masked_tensor.packing.flat_attention import attend_within
 from masked_tensor.packing.grid import Grid
 
 B, T = 4, 6
@@ -122,6 +123,30 @@ def test_the_kernels_take_what_they_are_given(dtype: torch.dtype, sizes: tuple[i
         for x in () if dtype is torch.float32 else (q, k, v):
             (grad,) = torch.autograd.grad(result, x, torch.ones_like(result), retain_graph=True)
             assert (grad.shape, grad.dtype) == (x.shape, dtype)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_windows_are_the_kernels_own(causal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The public call, and the operator that has dropout; the efficient kernel has none."""
+    q = torch.randn(7, 2, 8, device="meta", dtype=torch.bfloat16, requires_grad=True)
+    rows = Grid(torch.tensor([0, 1, 2, 3, 6, 7, 12], device="meta"), (3, 6))
+    heads = q.transpose(0, 1)
+    sides, given = (2, 0 if causal else 2), []
+    monkeypatch.setattr(attention_cuda, "DEVICES", ("meta",))
+
+    def public(q: Tensor, *rest: Any, window_size: Any, **options: Any) -> Tensor:
+        given.append(window_size)
+        return q
+
+    monkeypatch.setattr(attention_cuda, "_public_kernel", lambda: public)
+    attend_within(rows, heads, heads, heads, 0.0, causal, None, False, 3)
+    attend_within(rows, heads, heads, heads, 0.0, causal, None, False, 6)  # as wide as a sequence can be
+    assert given == [sides, (-1, 0 if causal else -1)]
+    out, _ = attention_cuda.attend(q, q, q, rows, rows, 0.1, causal, None, 3)
+    (grad,) = torch.autograd.grad(out, q, torch.ones_like(out))
+    assert grad.shape == q.shape
+    with pytest.raises(NoRule):
+        attention_cuda.attend(*[q.float()] * 3, rows, rows, 0.0, causal, None, 3)
 
 
 CAPABILITIES = [(7, 5), (8, 0), (8, 6), (8, 9), (9, 0), (9, 4), (10, 0), (12, 0), (12, 1)]

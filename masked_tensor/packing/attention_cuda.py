@@ -30,12 +30,14 @@ def is_supported(*values: Tensor) -> bool:
 
 
 def attend(
-    q: Tensor, k: Tensor, v: Tensor, queries: Grid, keys: Grid, dropout: float, causal: bool, scale: float | None
-) -> tuple[Tensor, Tensor | None]:
+    q: Tensor, k: Tensor, v: Tensor, queries: Grid, keys: Grid, dropout: float, causal: bool, scale: float | None,
+    window: int | None = None,
+) -> tuple[Tensor, Tensor | None]:  # fmt: skip
     """``(N, H, D)`` of queries, keys and values to ``(N, H, D)``; and which queries see a key, if some may see none.
 
     Each head of keys serves as many of queries.  Raises NoRule for dtypes that the kernels do not take, and where heads
-    of keys do not divide those of queries.
+    of keys do not divide those of queries; and for a ``window``, of keys less than so many steps away, where only the
+    efficient kernel serves, which has none.
     """
     if not q.dtype == k.dtype == v.dtype or q.dtype not in (*HALVES, torch.float32):
         raise NoRule
@@ -51,7 +53,11 @@ def attend(
     trained = any(is_tracked(x) for x in (q, k, v))
     q, k, v = (_laid_out(x, size) for x in (q, k, v))
     kernel = choose_kernel(q, dropout, trained)
-    out = kernel(q, k, v, *(_sequence_bounds(grid) for grid in (queries, keys)), dropout, causal, scale)[..., :width]
+    if window is not None and kernel is _efficient:
+        raise NoRule
+    narrow = {} if window is None else {"window": window}
+    bounds = (_sequence_bounds(grid) for grid in (queries, keys))
+    out = kernel(q, k, v, *bounds, dropout, causal, scale, **narrow)[..., :width]
     return (out, None) if seen is None else (select(out, seen[:, None, None], 0), seen)
 
 
@@ -115,22 +121,34 @@ def _capability(q: Tensor) -> tuple[int, int]:
     return torch.cuda.get_device_capability(q.device) if q.is_cuda else (8, 0)
 
 
+def _sides(causal: bool, window: int | None) -> tuple[int, int]:
+    """How many keys before a query and after it are seen, as the kernels count; -1 for all of them."""
+    most = -1 if window is None else window - 1
+    return most, 0 if causal else most
+
+
 def _varlen(
-    q: Tensor, k: Tensor, v: Tensor, queries: Any, keys: Any, dropout: float, causal: bool, scale: float
-) -> Any:
+    q: Tensor, k: Tensor, v: Tensor, queries: Any, keys: Any, dropout: float, causal: bool, scale: float,
+    window: int | None = None,
+) -> Any:  # fmt: skip
     """torch's public attention of sequences of any length: grouped heads without copies, no dropout."""
     (starts, most), (key_starts, key_most) = queries, keys
-    window = (-1, 0) if causal else (-1, -1)
+    sides = _sides(causal, window)
     kernel: Any = _public_kernel()  # choose_kernel asked whether there is one
-    return kernel(q, k, v, starts, key_starts, most, key_most, scale=scale, window_size=window, enable_gqa=True)
+    return kernel(q, k, v, starts, key_starts, most, key_most, scale=scale, window_size=sides, enable_gqa=True)
 
 
-def _flash(q: Tensor, k: Tensor, v: Tensor, queries: Any, keys: Any, dropout: float, causal: bool, scale: float) -> Any:
+def _flash(
+    q: Tensor, k: Tensor, v: Tensor, queries: Any, keys: Any, dropout: float, causal: bool, scale: float,
+    window: int | None = None,
+) -> Any:  # fmt: skip
     """What the public call runs, with dropout; the kernel groups heads, too."""
     (starts, most), (key_starts, key_most) = queries, keys
+    before, after = (None, None) if window is None else _sides(causal, window)
     return _aten._flash_attention_forward(
-        q, k, v, starts, key_starts, most, key_most, dropout, causal, False, scale=scale
-    )[0]
+        q, k, v, starts, key_starts, most, key_most, dropout, causal, False, scale=scale, window_size_left=before,
+        window_size_right=after,
+    )[0]  # fmt: skip
 
 
 def _efficient(

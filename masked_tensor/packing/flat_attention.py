@@ -38,28 +38,29 @@ def attend_within(
     elif grid.index.shape[0] == 0:
         out = q.new_zeros(*q.shape[:2], v.shape[-1]) + 0 * (q.sum() + k.sum() + v.sum())
     else:
-        mask = None if window is None or window >= grid.shape[1] else _within_window(grid, window)
+        window = None if window is None or window >= grid.shape[1] else window
         if softcap is None and sinks is None and not in_transform():
-            out = _by_kernel(grid, q, k, v, mask, dropout, causal, scale, grouped)
+            out = _by_kernel(grid, q, k, v, window, dropout, causal, scale, grouped)
         else:
-            out = _by_run(grid, (q, k, v), mask, dropout, causal, scale, softcap, sinks)
+            out = _by_run(grid, (q, k, v), _within_window(grid, window), dropout, causal, scale, softcap, sinks)
     return out.transpose(0, 1).reshape(*query.shape[:-1], v.shape[-1])
 
 
 def _by_kernel(
-    grid: Grid, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout: float, causal: bool,
+    grid: Grid, q: Tensor, k: Tensor, v: Tensor, window: int | None, dropout: float, causal: bool,
     scale: float | None, grouped: bool,
 ) -> Tensor:  # fmt: skip
-    direct = mask is None and (grouped or q.shape[1] == k.shape[1] == v.shape[1])  # a hot path: no record is made
+    direct = grouped or q.shape[1] == k.shape[1] == v.shape[1]  # a hot path: no record is made
     try:
         if direct and attention_cuda.is_supported(q, k, v):
-            return attention_cuda.attend(q, k, v, grid, grid, dropout, causal, scale)[0]
-        if direct and is_readable_memory(grid.index):
+            return attention_cuda.attend(q, k, v, grid, grid, dropout, causal, scale, window)[0]
+        mask = _within_window(grid, window)
+        if direct and mask is None and is_readable_memory(grid.index):
             return attend_tokens((q, k, v), grid, grid, dropout, causal, scale, grouped)
         query, key, value = (Packed(x, grid, _SEEN_AS) for x in (q, k, v))
         found = scaled_dot_product_attention(query, key, value, mask, dropout, causal, scale=scale, enable_gqa=grouped)
     except NoRule:
-        return _by_run(grid, (q, k, v), mask, dropout, causal, scale, None, None)
+        return _by_run(grid, (q, k, v), _within_window(grid, window), dropout, causal, scale, None, None)
     return found.values.reshape(*q.shape[:2], v.shape[-1])
 
 
@@ -143,8 +144,10 @@ def _by_formula(
     return weights @ v
 
 
-def _within_window(grid: Grid, window: int) -> Tensor:
+def _within_window(grid: Grid, window: int | None) -> Tensor | None:
     """Which places of a sequence are less than ``window`` steps apart: bool, ``(T, T)``; all layers share one."""
+    if window is None:
+        return None
     key: Any = ("window", window)
     if key not in grid.known:
         place = torch.arange(grid.shape[1], device=grid.device)
