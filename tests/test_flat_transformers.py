@@ -136,3 +136,22 @@ def test_gradient_checkpointing(reentrant: bool) -> None:
         grads.append([p.grad for p in model.parameters()])
     for a, b in zip(*grads, strict=True):
         torch.testing.assert_close(a, b)
+
+
+class HandedOn(torch.nn.Module):
+    """What hands on any argument, as adapters do."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, **given: Any) -> Any:
+        return self.model(**given).last_hidden_state
+
+
+def test_a_model_that_is_handed_its_arguments_is_told_positions() -> None:
+    model = make("Bert").eval()
+    ids, valid = batch("left")
+    alone = [model(input_ids=row[mask][None]).last_hidden_state[0] for row, mask in zip(ids, valid, strict=True)]
+    out = mt.flat(HandedOn(model))(input_ids=mt.masked_tensor(ids, valid))
+    torch.testing.assert_close(out.filled(0)[valid], torch.cat(alone), atol=1e-5, rtol=1e-4)

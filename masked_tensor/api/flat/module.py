@@ -25,7 +25,8 @@ def flat(module: Module, on: bool = True, *, check: bool = True) -> Module:
 
     At the first call, two short sequences are run together and alone, in evaluation mode, and a module that does not
     keep them apart raises. Plain inputs run as before. Plain tensors ``(B, T, ...)`` beside a masked batch, such as
-    ``labels``, are flattened with it. Under ``torch.compile`` the call runs as it does without.
+    ``labels``, are flattened with it. ``torch.compile`` works around it and
+    inside of it.
 
     Args:
         module (torch.nn.Module): Is changed in place: its class is replaced by a subclass. Keys of its state and its

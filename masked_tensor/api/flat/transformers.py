@@ -98,14 +98,24 @@ def wanted(module: nn.Module, forward: Any, given: Any) -> tuple[int | None, boo
     """What a model is told beside its tokens: where positions begin, if at all; that nothing is kept to generate."""
     if not configurations(module):
         return None, False
-    names = _parameters(forward)
+    names = _names(module, forward)
     placed = "position_ids" in names and given.get("position_ids") is None
     return first_position(module) if placed else None, "use_cache" in names or given.get("use_cache") is not None
 
 
+def _names(module: nn.Module, forward: Any) -> frozenset[str]:
+    """What a model may be told; of what hands on any argument, such as an adapter, what the model inside may be."""
+    names, any_name = _parameters(forward)
+    inside = (part for part in module.modules() if part is not module and "config" in part.__dict__)
+    inner: Any = next(inside, None) if any_name and "position_ids" not in names else None
+    return names if inner is None else names | _parameters(type(inner).forward)[0]
+
+
 @cache
-def _parameters(forward: Any) -> frozenset[str]:
-    return frozenset(inspect.signature(forward).parameters)
+def _parameters(forward: Any) -> tuple[frozenset[str], bool]:
+    """The names of arguments, and whether any other is taken."""
+    given = inspect.signature(forward).parameters
+    return frozenset(given), any(x.kind is x.VAR_KEYWORD for x in given.values())
 
 
 def is_shifted(module: Any) -> bool:
