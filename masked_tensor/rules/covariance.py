@@ -15,10 +15,10 @@ from .. import masks, pair, settings
 from ..compat import is_readable_memory, is_tracked
 from ..errors import expect_shape
 from ..kernels.precision import WIDER, rounds_noticeably, wide_dtype
+from ..kernels.squares import zero_rounding
 from ..op import Op
 from ..pair import Pair
 from ..select import select, zero_masked
-from ..shared.squares import zero_rounding
 
 Operand = Pair | Tensor
 

@@ -12,11 +12,11 @@ from torch import Tensor
 from .. import masks, pair, settings
 from ..compat import is_readable_memory, is_tracked
 from ..kernels.precision import rounds_noticeably
+from ..kernels.squares import safe_sqrt
 from ..op import Op
 from ..pair import Pair
 from ..select import select, zero_masked
 from ..shared.product_validity import any_valid_pair
-from ..shared.squares import safe_sqrt
 
 Operand = Pair | Tensor
 _FEW = 25  #: up to so many rows torch takes differences, unless it is told otherwise

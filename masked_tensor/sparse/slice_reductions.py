@@ -8,7 +8,7 @@ from torch import Tensor
 
 from .. import errors
 from ..kernels.precision import wide_dtype
-from ..shared.squares import abs_squared, safe_sqrt
+from ..kernels.squares import abs_squared, safe_sqrt
 from . import slices
 from .slices import Slices, sum_slices
 
