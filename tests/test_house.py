@@ -296,6 +296,29 @@ def test_importing_the_package_does_not_import_the_compiler_which_still_knows_it
     assert run.stdout == "[1.0, 4.0]\n", run.stderr
 
 
+# ----------------------------------------------------------------------------------------------------------- devices
+
+NAMES_DEVICES = {  # how many lines a room has that do, besides kernels/, compat.py and fill.py
+    "engine": 2,  # torch's dispatch keys are those of devices
+    "api": 9,  # what is printed, random states, warnings and errors that wait for no device
+    "masks": 4,  # a copy to a device, what is kept for each, streams and graphs of CUDA
+    "stats": 5,  # looks where that waits for no device
+    "train": 1,  # the same
+}
+
+
+def test_devices_are_named_where_kernels_are() -> None:
+    """Rules, packing, sparse and shared ask a kernel, or what devices differ in (``kernels/devices.py``)."""
+    found: dict[str, int] = {}
+    for path in FILES:
+        room = path.relative_to(ROOT / "masked_tensor").parts[0]
+        if room not in ("kernels", "compat.py", "fill.py"):
+            text = path.read_text()
+            assert not re.search(r"\btriton\b", text), "Triton is for kernels/ alone"
+            found[room] = found.get(room, 0) + len(re.findall(r"\.is_cuda\b|\.is_cpu\b|device\.type\b", text))
+    assert {room: n for room, n in found.items() if n > NAMES_DEVICES.get(room, 0)} == {}
+
+
 # ------------------------------------------------------------------------------------------------------------ limits
 
 

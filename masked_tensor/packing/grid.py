@@ -15,6 +15,7 @@ from torch import Tensor
 
 from .. import settings
 from ..compat import computed_below, is_readable_memory
+from ..kernels.devices import is_host
 from ..masks import sides
 from ..op import NoRule
 from ..shared.sequences import Packing, packing_of_lengths
@@ -81,7 +82,7 @@ class Grid:
         Facts that are first asked for while a CUDA graph is captured would lie in the memory of that graph, and on
         another stream nobody would wait for them.
         """
-        if self.host and self.device.type != "cpu" and len(self.shape) == 2:
+        if self.host and not is_host(self.device) and len(self.shape) == 2:
             _ = self.bounds, self.batch, self.time
         return self
 
@@ -164,7 +165,7 @@ class Grid:
             return torch.ones((), dtype=torch.bool, device=self.device).expand(self.shape)
         flat = torch.zeros(self.places, dtype=torch.bool, device=self.device)
         mask = flat.index_fill_(0, self.index, True).view(self.shape)
-        looks = self.host and (self.index.is_cpu or "left" in self.__dict__)  # elsewhere a look would wait
+        looks = self.host and (is_host(self.device) or "left" in self.__dict__)  # elsewhere a look would wait
         if self.complete and len(self.shape) == 2 and looks and self.left:
             sides.note_left(mask, 1)
         return mask

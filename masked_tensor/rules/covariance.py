@@ -14,7 +14,8 @@ from torch import Tensor
 from .. import masks, pair, settings
 from ..compat import is_readable_memory, is_tracked
 from ..errors import expect_shape
-from ..kernels.precision import WIDER, rounds_noticeably, wide_dtype
+from ..kernels.devices import wider
+from ..kernels.precision import rounds_noticeably, wide_dtype
 from ..kernels.squares import zero_rounding
 from ..op import Op
 from ..pair import Pair
@@ -165,7 +166,7 @@ def _power_of_two(x: Tensor) -> Tensor:
 def _precision(data: Tensor, squared: bool = False) -> torch.dtype:
     if rounds_noticeably(data.dtype):
         return torch.float32
-    return WIDER.get(data.dtype, data.dtype) if squared and data.device.type != "mps" else data.dtype
+    return wider(data) if squared else data.dtype
 
 
 def _keep(mask: Tensor, key: Hashable, make: Callable[[], tuple[Tensor, ...]]) -> tuple[Tensor, ...]:

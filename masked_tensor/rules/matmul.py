@@ -16,6 +16,7 @@ from torch import Tensor
 
 from .. import masks, pair, settings
 from ..compat import OpOverload, in_transform, is_tracked
+from ..kernels.devices import gelu_in_products
 from ..op import NoRule, Op, ops
 from ..packing import per_token as packed
 from ..packing import products
@@ -125,7 +126,7 @@ def addmm_activation(
     """``gelu`` or ``relu`` of ``addmm``; torch's kernels for CUDA take gelu by tanh."""
     out = affine(torch.ops.aten.addmm.default, summand, a, b, beta=beta, alpha=alpha)
     data = guard(out.data, out.mask)
-    approximate = "tanh" if data.is_cuda else "none"
+    approximate = gelu_in_products(data)
     return Pair(torch.nn.functional.gelu(data, approximate=approximate) if use_gelu else torch.relu(data), out.mask)
 
 

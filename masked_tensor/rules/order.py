@@ -63,7 +63,7 @@ def integers(x: Pair, highest: bool) -> Tensor:
 def by_pieces(choose: Callable[[Pair], Tensor], x: Pair, dim: int) -> Tensor:
     """``choose(x)``, indices along ``dim``, a few rows at a time: the working set of a step stays in cache."""
     data, last = x.data.detach(), dim % x.data.dim() == x.data.dim() - 1
-    rows_of_memory = type(data) is Tensor and data.dim() >= 2 and last and data.device.type == "cpu"
+    rows_of_memory = is_readable_memory(data) and data.dim() >= 2 and last
     if not rows_of_memory or data.numel() <= settings.CHUNK:
         return choose(x)
     rows = max(1, settings.CHUNK * data.shape[0] // data.numel())

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from .. import errors, masks
 from ..compat import has_real_memory, is_wrapped
+from ..kernels.devices import is_host
 
 SIDES = ("right", "left")
 
@@ -65,7 +66,7 @@ def steps_that_exist(
     exists = steps.flip(1) if side == "left" else steps
     over = [shape[d] if d in (batch, time) else 1 for d in range(len(shape))]
     exists = (exists if batch < time else exists.t()).reshape(over)
-    if has_real_memory(lengths) and lengths.is_cpu and not is_wrapped(lengths) and lengths.numel():
+    if has_real_memory(lengths) and is_host(lengths.device) and not is_wrapped(lengths) and lengths.numel():
         low, high = (int(v) for v in lengths.aminmax())
         if low < 0 or high > shape[time]:
             raise ValueError(f"{name}: lengths must lie between 0 and {shape[time]}, got {low} to {high}")

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from .. import pair, settings
 from ..compat import OpOverloadPacket
+from ..kernels.devices import is_host
 from ..kernels.precision import rounds_noticeably
 from ..pair import Pair
 
@@ -85,7 +86,7 @@ def run(
     op: OpOverloadPacket, x: Tensor, way: Packing, states: list[Tensor], weights: list[Tensor], net: Net
 ) -> list[Tensor]:
     """The packed outputs and the last states of lstm, gru, rnn_tanh or rnn_relu on packed steps ``x``."""
-    if x.device.type != "cpu":
+    if not is_host(x.device):
         begin = states if len(states) > 1 else states[0]
         return list(op.data(x, way.batch_sizes, begin, weights, *net.as_arguments()))
     directions = 2 if net.bidirectional else 1
@@ -145,7 +146,7 @@ def is_padded_better(op: OpOverloadPacket, valid: Tensor, lengths: Tensor, weigh
     Reads one number if the sizes are such.
     """
     name, dtype = op.__name__, weights[0].dtype
-    if name not in _BOUNDED or net.bidirectional or valid.device.type != "cpu" or rounds_noticeably(dtype):
+    if name not in _BOUNDED or net.bidirectional or not is_host(valid.device) or rounds_noticeably(dtype):
         return False  # most processors emulate half precision
     return saves_time(name, dtype, valid.shape[0], lengths.tolist(), weights) and bool((valid[1:] <= valid[:-1]).all())
 

@@ -13,6 +13,7 @@ from torch import Tensor
 from .. import masks, settings
 from ..compat import in_transform
 from ..fill import fill_outside
+from ..kernels.devices import is_host, sums_of_rows
 from ..kernels.precision import rounds_noticeably
 from ..layouts.elements import values, verbs_of
 
@@ -85,7 +86,7 @@ def product(s: Stored, v: Tensor, mask: Tensor | None, dense: Tensor, zeroed: bo
 
 def _has_kernel(v: Tensor, dense: Tensor) -> bool:
     fits = v.dtype in _DTYPES or rounds_noticeably(v.dtype)
-    return fits and dense.device.type in ("cpu", "cuda") and 0 not in (v.shape[0], *dense.shape)
+    return fits and sums_of_rows(dense) and 0 not in (v.shape[0], *dense.shape)
 
 
 def _gather_products(s: Stored, v: Tensor, mask: Tensor | None, dense: Tensor) -> Tensor:
@@ -149,7 +150,7 @@ def multiply(s: Stored, v: Tensor, mask: Tensor | None, dense: Tensor, zeroed: b
 def _run(s: Stored, v: Tensor, dense: Tensor) -> Tensor:
     if not s.transposed:
         return torch.sparse_csr_tensor(s.offsets, s.inner, v, s.shape, check_invariants=False) @ dense
-    if dense.shape[1] > settings.COLUMNS or not v.is_cpu:
+    if dense.shape[1] > settings.COLUMNS or not is_host(v.device):
         return torch.sparse_csc_tensor(s.offsets, s.inner, v, s.size, check_invariants=False) @ dense
     result, columns = v.new_zeros(dense.shape[1], s.size[0]), dense.t().contiguous()
     rows, place = s.rows(), s.inner.to(torch.int64)
@@ -194,7 +195,7 @@ def rows_with_valid(s: Stored, mask: Tensor | None) -> Tensor:
 def _runs_with_valid(offsets: Tensor, mask: Tensor) -> Tensor:
     """Which runs of the mask have a True; in pieces, so that the mask as floats stays in the cache."""
     number = offsets.shape[0] - 1
-    step = max(1, number * settings.CHUNK // max(1, mask.shape[0])) if mask.is_cpu else max(1, number)
+    step = max(1, number * settings.CHUNK // max(1, mask.shape[0])) if is_host(mask.device) else max(1, number)
     starts = range(0, number, step)
     ends = offsets[[*starts, number]].tolist()
     found = [

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from .. import settings
+from ..kernels.devices import is_host
 from ..kernels.identity import identity
 from ..kernels.precision import WIDER
 
@@ -120,7 +121,7 @@ def prod_slices(v: Tensor, s: Slices) -> Tensor:
     if s.number == 1:
         result = v.prod(0, keepdim=True)
     else:  # one factor after the other: each rounds
-        wide = WIDER.get(v.dtype, v.dtype) if v.is_cpu else v.dtype
+        wide = WIDER.get(v.dtype, v.dtype) if is_host(v.device) else v.dtype
         result = v.new_ones(s.number, dtype=wide).scatter_reduce(0, s.ids, v.to(wide), "prod").to(v.dtype)
     return result if s.zeros is None else torch.where(s.zeros > 0, 0, result)
 
