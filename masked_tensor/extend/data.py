@@ -16,6 +16,7 @@ from ..api.containers.arrow.library import Column as Column
 from ..api.containers.arrow.rows import read_rows
 from ..api.containers.arrow.table import ArrowTable
 from ..engine.boundary import enter_leave
+from ..engine.tensor import MaskedTensor
 from ..layouts.elements import canonical
 from ..pair import Pair, as_pair
 from ..sparse.reduction import take_valid
@@ -78,7 +79,7 @@ def tracked(x: Tensor) -> Pair:
     return pair
 
 
-def wrap(pair: Pair) -> Tensor:
+def wrap(pair: Pair) -> MaskedTensor:
     """A masked tensor around data and mask, which are not copied.
 
     Args:
@@ -92,7 +93,7 @@ def wrap(pair: Pair) -> Tensor:
         >>> data.wrap(Pair(torch.ones(2), torch.tensor([True, False]))).tolist()
         [1.0, None]
     """
-    result: Tensor = enter_leave.leave(pair)
+    result: MaskedTensor = enter_leave.leave(pair)
     return result
 
 

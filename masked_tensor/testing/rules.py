@@ -1,6 +1,7 @@
 """The laws that every rule keeps, for a rule of your own."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -44,7 +45,7 @@ def check_rule(
     tolerance: dict[str, Any] = {"rtol": rtol, "atol": atol}
     inputs = tree_map(lambda x: x.detach() if isinstance(x, Tensor) else x, inputs)
     for valid in (None, True, False):
-        given = tree_map(lambda x, valid=valid: _remask(x, valid), inputs)
+        given = tree_map(partial(_remask, valid=valid), inputs)
         check_invisible_data(function, *given, **tolerance)
         expected = _run(function, given)
         with torch.inference_mode():
