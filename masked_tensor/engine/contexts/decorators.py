@@ -6,17 +6,28 @@ Dynamo may compile these wrappers, unlike other code of the package: what they c
 import inspect
 from collections.abc import AsyncGenerator, Callable, Generator
 from functools import wraps
-from types import coroutine
-from typing import TYPE_CHECKING, Any
+from types import TracebackType, coroutine
+from typing import Any, Protocol
 
-from ...settings import Entered
+from ...settings import Entered, Settings
 from .stack import finish, pause, resume
 
-if TYPE_CHECKING:
-    from .setting import Setting
+
+class Decorates(Protocol):
+    """What a decorator asks of a setting."""
+
+    mode: Any
+
+    def begin(self) -> Any: ...
+    def change(self, before: Settings) -> Settings: ...
+    def end(self, failed: bool) -> None: ...
+    def __enter__(self) -> Any: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None: ...
 
 
-def decorate(setting: "Setting", function: Callable[..., Any]) -> Callable[..., Any]:
+def decorate(setting: Decorates, function: Callable[..., Any]) -> Callable[..., Any]:
     """``function`` with the setting."""
     if inspect.isasyncgenfunction(function):
         return _async_generator(setting, function)
@@ -42,7 +53,7 @@ def decorate(setting: "Setting", function: Callable[..., Any]) -> Callable[..., 
 class _Run:
     """A generator or coroutine under a setting, from its first step to its last."""
 
-    def __init__(self, setting: "Setting") -> None:
+    def __init__(self, setting: Decorates) -> None:
         self.setting = setting
 
     def __enter__(self) -> "_Run":
@@ -82,7 +93,7 @@ def _steps(run: _Run, inner: Any) -> Generator[Any, Any, Any]:
 _awaited = coroutine(_steps)  # the same, for ``await``
 
 
-def _generator(setting: "Setting", function: Callable[..., Any]) -> Callable[..., Any]:
+def _generator(setting: Decorates, function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def made(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
         with _Run(setting) as run:
@@ -91,7 +102,7 @@ def _generator(setting: "Setting", function: Callable[..., Any]) -> Callable[...
     return made
 
 
-def _coroutine(setting: "Setting", function: Callable[..., Any]) -> Callable[..., Any]:
+def _coroutine(setting: Decorates, function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     async def made(*args: Any, **kwargs: Any) -> Any:
         with _Run(setting) as run:
@@ -100,7 +111,7 @@ def _coroutine(setting: "Setting", function: Callable[..., Any]) -> Callable[...
     return made
 
 
-def _async_generator(setting: "Setting", function: Callable[..., Any]) -> Callable[..., Any]:
+def _async_generator(setting: Decorates, function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     async def made(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
         with _Run(setting) as run:
