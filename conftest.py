@@ -15,6 +15,7 @@ import masked_tensor
 collect_ignore = (
     [] if find_spec("sklearn") else ["masked_tensor/sklearn", "masked_tensor/stats/sklearn.py"]
 )  # its examples need it
+collect_ignore.append("masked_tensor/kernels/gpu")  # no examples, and it imports Triton
 if "PYTEST_XDIST_WORKER" in os.environ:
     torch.set_num_threads(1)  # the workers share the cores
 

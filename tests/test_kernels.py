@@ -131,3 +131,10 @@ def test_softmax_keeps_its_result_alone():
     with torch.autograd.graph.saved_tensors_hooks(lambda t: kept.append(t) or t, lambda t: t):
         torch.softmax(x, -1)
     assert sum(t.is_floating_point() for t in kept) == 1
+
+
+def test_without_what_kernels_need_the_formula_serves(monkeypatch):
+    """Triton, and a GPU for it: neither is here, or not for the CPU."""
+    monkeypatch.setitem(table.ROOMS, "cpu", ".gpu.register")
+    assert mt.softmax(torch.zeros(2), 0, mask=torch.tensor([True, True])).tolist() == [0.5, 0.5]
+    assert table.MISSING.pop("cpu", "") or torch.cuda.is_available()

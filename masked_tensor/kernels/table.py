@@ -58,7 +58,7 @@ class Kernel:
 
 ANY = "any"  #: the type of device of a kernel that serves each that has none of its own
 KERNELS: dict[tuple[str, str], Kernel] = {}  #: by op and type of device
-ROOMS: dict[str, str] = {}  #: by type of device: the module here that has kernels for it, until it is imported
+ROOMS: dict[str, str] = {"cuda": ".gpu.register"}  #: by type of device: the module with its kernels, not imported yet
 MISSING: dict[str, str] = {}  #: by type of device: why its module could not be imported
 
 
@@ -113,10 +113,10 @@ def _are_memory(grads: Sequence[Tensor]) -> bool:
 def _import_kernels(device: str) -> None:
     try:
         import_module(ROOMS.pop(device), __package__)
-    except ImportError as missing:
-        MISSING[device] = str(missing)
     except KeyError:  # another thread is importing them
         pass
+    except Exception as missing:  # a package, or the compiler that it needs
+        MISSING[device] = str(missing) or type(missing).__name__
 
 
 class _Closed(torch.autograd.Function):

@@ -1,0 +1,61 @@
+"""Which kernel of a GPU serves which op."""
+
+from collections.abc import Callable
+from functools import partial, wraps
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..table import Kernel
+from . import cross_entropy, fill, losses, reduce, reduce_backward, softmax, standardize, standardize_backward, variance
+
+
+def _kernel(forward: Any, backward: Any, serves: Any, *constant: int) -> Kernel:
+    """``constant``: the results that have no gradient."""
+    return Kernel(
+        _where_they_lie(forward),
+        _where_they_lie(backward),
+        serves,
+        constant=(lambda *_: constant) if constant else None,
+        opaque=True,
+    )
+
+
+def _where_they_lie(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Kernels run on the device that is current: it becomes that of the tensors."""
+
+    @wraps(function)
+    def run(first: Any, *arguments: Any) -> Any:
+        data = first if isinstance(first, Tensor) else next(t for t in first if t is not None)
+        if not data.is_cuda or data.device.index == torch.cuda.current_device():
+            return function(first, *arguments)
+        with torch.cuda.device(data.device):
+            return function(first, *arguments)
+
+    return run
+
+
+def _no_gradient(saved: Any, grad: Any, *_: Any) -> tuple[None, None]:
+    return None, None
+
+
+ENTRIES: dict[str, Kernel] = {
+    "softmax": _kernel(softmax.forward, softmax.backward, softmax.serves),
+    "standardize": _kernel(standardize.forward, standardize_backward.backward, standardize.serves, 2),
+    "loss": _kernel(losses.forward, losses.backward, losses.serves, 1, 2),
+    "loss_entries": _kernel(losses.forward, losses.backward, losses.serves),
+    "class_loss": _kernel(cross_entropy.forward, cross_entropy.backward, cross_entropy.serves, 1, 2, 3),
+    "class_loss_entries": _kernel(cross_entropy.forward, cross_entropy.backward, cross_entropy.serves, 1),
+    "fill": _kernel(fill.forward, fill.backward, fill.serves),
+}
+for _name in reduce.DIFFERENTIABLE:
+    ENTRIES[_name] = _kernel(
+        partial(reduce.forward, _name), partial(reduce_backward.backward, _name), partial(reduce.serves, _name)
+    )
+for _name in reduce.COUNTS:
+    ENTRIES[_name] = _kernel(partial(reduce.forward, _name), _no_gradient, partial(reduce.serves, _name))
+for _name in ("var", "std"):
+    ENTRIES[_name] = _kernel(
+        partial(variance.forward, _name), partial(variance.backward, _name), partial(variance.serves, _name), 1, 3
+    )

@@ -1,0 +1,297 @@
+"""Calls of the kernels for GPUs, each with its formula in plain torch: small shapes beside the borders of blocks."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+INFINITY = float("inf")
+Dims = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A call of ``ENTRIES[entry]``: float64 operands, None or masks in their places, and the options."""
+
+    name: str
+    entry: str
+    tensors: tuple[Any, ...]
+    options: tuple[Any, ...]
+    formula: Callable[..., Any]  #: of the tensors, with what is masked still as it was drawn
+    poison: dict[int, Tensor]  #: by place: where an operand is valid, and garbage may lie elsewhere
+    wanted: tuple[int, ...] = (0,)  #: the operands whose gradients are asked for
+    constant: tuple[int, ...] = ()  #: the results that have no gradient
+
+
+def masked(shape: tuple[int, ...], empty: bool = True) -> Tensor:
+    mask = torch.rand(shape) > 0.4
+    if empty:  # slices without a valid entry, along either dimension
+        mask.select(0, 1).fill_(False)
+        mask.select(-1, 2).fill_(False)
+    return mask
+
+
+def cases() -> Iterator[Case]:
+    torch.manual_seed(0)
+    yield from reductions()
+    yield from softmaxes()
+    yield from variances()
+    yield from norms()
+    yield from losses()
+    yield from class_losses()
+    yield from fills()
+
+
+# ----------------------------------------------------------------------------------------------------------- reductions
+
+WAYS = {  # the identity, and the reduction of what is filled with it
+    "sum": (0, lambda x, dims, keep: x.sum(dims, keep)),
+    "nansum": (0, lambda x, dims, keep: x.nansum(dims, keep)),
+    "norm1": (0, lambda x, dims, keep: torch.linalg.vector_norm(x, 1, dims, keep)),
+    "norm2": (0, lambda x, dims, keep: torch.linalg.vector_norm(x, 2, dims, keep)),
+    "norminf": (0, lambda x, dims, keep: torch.linalg.vector_norm(x, INFINITY, dims, keep)),
+    "amax": (-INFINITY, lambda x, dims, keep: x.amax(dims, keep)),
+    "amin": (INFINITY, lambda x, dims, keep: x.amin(dims, keep)),
+    "logsumexp": (-INFINITY, lambda x, dims, keep: x.logsumexp(dims, keep)),
+    "prod": (1, lambda x, dims, keep: product(x, dims, keep)),
+    "any": (0, lambda x, dims, keep: (x != 0).sum(dims, keep) > 0),
+    "all": (1, lambda x, dims, keep: (x == 0).sum(dims, keep) == 0),
+    "count_nonzero": (0, lambda x, dims, keep: (x != 0).sum(dims, keep)),
+}
+LAYOUTS = {  # rows, columns, what lies about a kept dimension, a batch of columns, everything
+    "rows": ((5, 70), (1,)),
+    "columns": ((70, 5), (0,)),
+    "around": ((3, 4, 20), (0, 2)),
+    "inside": ((2, 30, 4), (1,)),
+    "all": ((9, 30), (0, 1)),
+}
+
+
+def product(x: Tensor, dims: Dims, keep: bool) -> Tensor:
+    for d in sorted(dims, reverse=True):
+        x = x.prod(d, keep)
+    return x
+
+
+def reductions() -> Iterator[Case]:
+    layouts = list(LAYOUTS)
+    for i, op in enumerate((*WAYS, "mean", "count")):
+        for layout in (layouts[i % 5], layouts[(i + 3) % 5]):
+            shape, dims = LAYOUTS[layout]
+            x = torch.randn(shape, dtype=torch.float64).round(decimals=1)
+            mask, keep = masked(shape), i % 2 == 0
+            if op in ("any", "all", "count_nonzero"):
+                x = (x > 0.5).to(x.dtype)
+            if op == "nansum":
+                x.view(-1)[::5] = torch.nan
+
+            def formula(x: Tensor, mask: Tensor, _: Any, dims: Dims, keep: bool, __: Any, op: str = op) -> Tensor:
+                if op == "count":
+                    return mask.sum(dims, keep)
+                if op == "mean":
+                    return torch.where(mask, x, 0).sum(dims, keep) / mask.sum(dims, keep).clamp(min=1)
+                fill, way = WAYS[op]
+                if op in ("amax", "amin", "norminf"):  # ties are shared by the valid entries alone
+                    fill = {"amax": -1e9, "amin": 1e9, "norminf": 0}[op]
+                    result = way(torch.where(mask, x, fill), dims, keep)
+                    return torch.where(result.abs() < 1e8, result, WAYS[op][0])
+                return way(torch.where(mask, x, fill), dims, keep)
+
+            options = (None, dims, keep, None)
+            wanted = () if op in ("any", "all", "count", "count_nonzero") else (0,)
+            yield Case(f"{op}-{layout}", op, (x, mask), options, formula, {0: mask}, wanted)
+    shape, dims = LAYOUTS["rows"]  # the mask of padding: one byte a row
+    mask = (torch.arange(5) % 2 == 0)[:, None].expand(shape)
+    x = torch.randn(shape, dtype=torch.float64)
+    for op in ("sum", "amax"):
+        fill, way = WAYS[op]
+        yield Case(
+            f"{op}-padding", op, (x, mask), (None, (0,), False, None),
+            lambda x, mask, *_, fill=fill, way=way: way(torch.where(mask, x, fill), (0,), False), {0: mask},
+        )  # fmt: skip
+
+
+def softmaxes() -> Iterator[Case]:
+    for layout, (shape, dim) in {
+        "whole": ((5, 13), 1), "long": ((3, 70), 1), "columns": ((13, 5), 0), "long columns": ((2, 70, 3), 1)
+    }.items():  # fmt: skip
+        for log in (False, True):
+            x, mask = torch.randn(shape, dtype=torch.float64), masked(shape)
+            x.view(-1)[::7] = -INFINITY
+
+            def formula(x: Tensor, mask: Tensor, dim: int = dim, log: bool = log) -> Tensor:
+                some = mask.any(dim, True)
+                filled = torch.where(mask, x, -INFINITY).where(some, 0)
+                result = torch.log_softmax(filled, dim) if log else torch.softmax(filled, dim)
+                return torch.where(mask, result, -INFINITY if log else 0)
+
+            yield Case(f"softmax-{layout}-{log}", "softmax", (x, mask), (dim, log), formula, {0: mask})
+
+
+CORRECTIONS = (1, 0, 2.5, 1, 1)
+
+
+def variances() -> Iterator[Case]:
+    for (layout, (shape, dims)), op, correction in zip(
+        LAYOUTS.items(), ("var", "std") * 3, (1, 0, 2.5, 1, 1), strict=False
+    ):
+        x, mask = torch.randn(shape, dtype=torch.float64) + 50, masked(shape)
+
+        def formula(x: Tensor, mask: Tensor, dims: Dims, correction: float, keep: bool, op: str = op) -> Any:
+            number = mask.sum(dims, True)
+            mean = torch.where(mask, x, 0).sum(dims, True) / number.clamp(min=1)
+            squares = torch.where(mask, x - mean, 0).square().sum(dims, True)
+            enough = (number > correction) & (number > 0)
+            result = torch.where(enough, squares / torch.where(enough, number - correction, 1), 0)
+            if op == "std":
+                result = torch.where(result > 0, torch.where(result > 0, result, 1).sqrt(), 0)
+            found = result, enough, mean, number > 0
+            return found if keep else tuple(t.squeeze(dims) for t in found)
+
+        options = (dims, correction, layout == "rows")
+        yield Case(f"{op}-{layout}", op, (x, mask), options, formula, {0: mask}, constant=(1, 3))
+
+
+# ---------------------------------------------------------------------------------------------------------------- norms
+
+NORMS = {  # the shape, the reduced dimensions and the shape of the parameters
+    "layer": ((9, 13), (1,), (1, 13)),
+    "layer of two": ((2, 3, 4, 5), (2, 3), (1, 1, 4, 5)),
+    "long layer": ((2, 70), (1,), (1, 70)),
+    "batch": ((3, 3, 4, 6), (0, 2, 3), (1, 3, 1, 1)),
+    "group": ((2, 2, 3, 12), (2, 3), (1, 2, 3, 1)),
+    "instance": ((3, 4, 20), (2,), (1, 4, 1)),
+}
+
+
+def norms() -> Iterator[Case]:
+    for i, (name, (shape, dims, parameters)) in enumerate(NORMS.items()):
+        for centred, given in ((True, True), (False, True), (True, False))[: 3 if i == 0 else 2]:
+            x, mask = torch.randn(shape, dtype=torch.float64) + 3, masked(shape)
+            weight, bias = (torch.randn(parameters, dtype=torch.float64) if given else None for _ in range(2))
+            yield Case(
+                f"{name}-{centred}-{given}", "standardize", (x, weight, bias, mask, mask.sum(dims, True).double()),
+                (None, dims, 1e-3, centred),
+                standardized,
+                {0: mask}, (0, 1, 2) if given else (0,), (2,),
+            )  # fmt: skip
+
+
+def standardized(
+    x: Tensor, w: Any, b: Any, mask: Tensor, number: Tensor, _: Any, dims: Dims, eps: float, centred: bool
+) -> tuple[Tensor, ...]:
+    some = number.clamp(min=1)
+    mean = torch.where(mask, x, 0).sum(dims, True) / some * (1 if centred else 0)
+    away = torch.where(mask, x - mean, 0)
+    variance = away.square().sum(dims, True) / some
+    rstd = torch.where(number == 0, 1, variance + eps).rsqrt()
+    result = away * rstd
+    result = result if w is None else result * w
+    result = result if b is None else result + b
+    return torch.where(mask, result, 0), mean, variance, rstd
+
+
+# --------------------------------------------------------------------------------------------------------------- losses
+
+NONE, MEAN, SUM = 0, 1, 2
+KINDS: dict[str, tuple[Callable[..., Tensor], float, float]] = {
+    "mse": (lambda x, y, *_: F.mse_loss(x, y, reduction="none"), 0.0, 0.0),
+    "l1": (lambda x, y, *_: F.l1_loss(x, y, reduction="none"), 0.0, 0.0),
+    "smooth_l1": (lambda x, y, *_: F.smooth_l1_loss(x, y, beta=0.7, reduction="none"), 0.7, 0.0),
+    "huber": (lambda x, y, *_: F.huber_loss(x, y, delta=0.7, reduction="none"), 0.7, 0.0),
+    "bce": (lambda x, y, s, p, w: F.binary_cross_entropy(x, y, w, reduction="none"), 0.0, 0.0),
+    "bce_with_logits": (
+        lambda x, y, s, p, w: F.binary_cross_entropy_with_logits(x, y, w, pos_weight=p, reduction="none"), 0.0, 0.0,
+    ),
+    "kl_div": (lambda x, y, *_: F.kl_div(x, y, reduction="none"), 0.0, 0.0),
+    "kl_div of logarithms": (lambda x, y, *_: F.kl_div(x, y, reduction="none", log_target=True), 1.0, 0.0),
+    "gaussian_nll": (
+        lambda x, y, s, *_: F.gaussian_nll_loss(x, y, s, full=True, eps=1e-2, reduction="none"), 1e-2, 1.0,
+    ),
+}  # fmt: skip
+
+
+def losses() -> Iterator[Case]:
+    shape = (4, 5, 7)
+    for i, (kind, (entries, a, b)) in enumerate(KINDS.items()):
+        for reduction in (NONE, (MEAN, SUM)[i % 2]):
+            x, y = torch.randn(shape, dtype=torch.float64), torch.rand(shape, dtype=torch.float64)
+            x = torch.rand_like(x) if kind == "bce" else x
+            s = torch.rand_like(x) if kind == "gaussian_nll" else None
+            p = torch.rand(7, dtype=torch.float64) if kind == "bce_with_logits" else None
+            w = torch.rand(5, 1, dtype=torch.float64) if kind.startswith("bce") else None
+            mask = masked((4, 1, 7)).expand(shape) if i % 2 else masked(shape)
+
+            def formula(*given: Any, entries: Any = entries) -> Any:
+                *operands, mask, _, reduction, _, _ = given
+                each = torch.where(mask, entries(*operands), 0)
+                if reduction == NONE:
+                    return each
+                number = mask.sum()
+                return each.sum() / (number if reduction == MEAN else 1), number > 0, number
+
+            floats = (0, 1) if s is None else (0, 1, 2)
+            wanted = (0,) if kind in ("bce", "kl_div") else floats
+            yield Case(
+                f"{kind}-{reduction}", "loss" if reduction else "loss_entries", (x, y, s, p, w, mask),
+                (kind.partition(" ")[0], reduction, a, b), formula,
+                dict.fromkeys(floats, mask),
+                wanted, (1, 2) if reduction else (),
+            )  # fmt: skip
+
+
+def class_losses() -> Iterator[Case]:
+    for i, (shape, kind, reduction, smoothing, weighted, some) in enumerate((
+        ((9, 20), "cross_entropy", MEAN, 0.0, False, False),
+        ((9, 20), "cross_entropy", NONE, 0.0, True, True),
+        ((3, 5, 4), "cross_entropy", SUM, 0.2, True, True),
+        ((9, 20), "cross_entropy", MEAN, 0.2, True, False),
+        ((9, 20), "nll_loss", MEAN, 0.0, True, True),
+        ((3, 5, 4), "nll_loss", NONE, 0.0, False, False),
+    )):  # fmt: skip
+        x, samples = torch.randn(shape, dtype=torch.float64), (shape[0], *shape[2:])
+        target, known = torch.randint(0, shape[1], samples), masked(samples, empty=False)
+        mask = torch.rand(shape) > 0.3 if some else torch.ones((), dtype=torch.bool).expand(shape)
+        if some:
+            mask.scatter_(1, target.unsqueeze(1), True)[1] = False  # no label names a masked class
+        target[0] = -100
+        weight = torch.rand(shape[1], dtype=torch.float64) if weighted else None
+        yield Case(
+            f"{kind}-{i}", "class_loss" if reduction else "class_loss_entries", (x, mask, target, known, weight),
+            (1, kind, reduction, -100, smoothing), of_classes, {0: mask, 2: known},
+            constant=(1, 2, 3) if reduction else (1,),
+        )  # fmt: skip
+
+
+def of_classes(
+    x: Tensor, mask: Tensor, target: Tensor, known: Tensor, weight: Any, dim: int, kind: str, reduction: int,
+    ignored: int, smoothing: float,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    counts = known & (target != ignored) & mask.any(1)
+    scores = torch.where(mask, x, -INFINITY)
+    if kind == "cross_entropy":
+        scores = torch.log_softmax(scores.where(counts.unsqueeze(1), 0), 1)
+    named = torch.where(counts, target, 0)
+    weight = torch.ones(x.shape[1], dtype=x.dtype) if weight is None else weight
+    each = -scores.gather(1, named.unsqueeze(1)).squeeze(1) * weight[named]
+    if smoothing:
+        wide = weight.view(1, -1, *(1 for _ in x.shape[2:]))
+        spread = -(torch.where(mask, scores, 0) * wide).sum(1)
+        each = each * (1 - smoothing) + spread * (smoothing / mask.sum(1).clamp(min=1).double())
+    each = torch.where(counts, each, 0)
+    if reduction == NONE:
+        return each, counts
+    heavy = (weight[named] * counts).sum()
+    return each.sum() / (heavy if reduction == MEAN else 1), counts.any(), counts.sum(), heavy
+
+
+def fills() -> Iterator[Case]:
+    for shape, fill in (((5, 70), 0), ((3, 4, 5), -INFINITY)):
+        mask = masked(shape) if fill == 0 else masked((3, 1, 5)).expand(shape)
+        x = torch.randn(shape, dtype=torch.float64)
+        yield Case(
+            f"fill-{fill}", "fill", (x, mask), (fill,), lambda x, mask, fill: torch.where(mask, x, fill), {0: mask}
+        )

@@ -1,0 +1,213 @@
+"""The kernels for GPUs beside their formulas: under Triton's interpreter, or on a GPU; ``.ci/kernels`` runs this.
+
+What a kernel does not write is NaN, and so is what is masked, or infinite, or 1e30.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+triton = pytest.importorskip("triton")
+GPU = torch.cuda.is_available()
+if not (GPU or os.environ.get("TRITON_INTERPRET")):
+    pytest.skip("no GPU, and no TRITON_INTERPRET=1", allow_module_level=True)
+
+from torch import Tensor  # noqa: E402
+
+import masked_tensor as mt  # noqa: E402
+from masked_tensor import kernels, settings  # noqa: E402
+from masked_tensor.kernels.gpu.entries import ENTRIES  # noqa: E402
+from masked_tensor.kernels.gpu.fill import fill_  # noqa: E402
+from masked_tensor.kernels.gpu.layout import wide_dtype  # noqa: E402
+from masked_tensor.kernels.gpu.reduce import reduce  # noqa: E402
+
+from .helpers.gpu_cases import Case, cases  # noqa: E402
+
+COUNT = 4  # the place of the number of valid entries, which is as exact as what is added up
+DEVICE = "cuda" if GPU else "cpu"
+CASES = list(cases())
+NARROW, SHORT = torch.float16, torch.bfloat16
+CLOSE = {torch.float64: 1e-11, torch.float32: 3e-5, NARROW: 4e-3, SHORT: 3e-2}
+SMALL = {
+    "GPU_TILE": 64,
+    "GPU_COLUMNS": 8,
+    "GPU_PROGRAMS": 8,
+    "GPU_STEPS": 2,
+    "GPU_SPLITS": 4,
+    "GPU_WHOLE": 32,
+    "GPU_BESIDE": 4,
+}
+pytestmark = [  # of numpy, in the interpreter
+    pytest.mark.filterwarnings("ignore:.*encountered in:RuntimeWarning"),
+    pytest.mark.filterwarnings("ignore:Conversion of an array:DeprecationWarning"),
+]
+
+
+@pytest.fixture(autouse=True)
+def memory_is_full_of_nan() -> Iterator[None]:
+    torch.use_deterministic_algorithms(True)  # fills what is allocated
+    yield
+    torch.use_deterministic_algorithms(False)
+
+
+@pytest.fixture(autouse=True)
+def blocks_are_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a GPU they are as large as they are: shapes at their borders come from the other test."""
+    for name, value in {} if GPU else SMALL.items():
+        monkeypatch.setattr(settings, name, value)
+
+
+def garbage(x: Tensor, valid: Tensor) -> Tensor:
+    kinds = [torch.nan, float("inf"), 1e30] if x.is_floating_point() else [10**9, -7, 3]
+    bad = torch.tensor(kinds, device=x.device).repeat(x.numel() // 3 + 1)[: x.numel()].view(x.shape)
+    return torch.where(valid, x, bad.to(x.dtype))
+
+
+def given(case: Case, dtype: torch.dtype) -> tuple[list, list]:
+    """The operands as the kernel and as the formula are given them."""
+    kernels_, formulas = [], []
+    for place, t in enumerate(case.tensors):
+        kind = wide_dtype(dtype) if case.entry == "standardize" and place == COUNT else dtype
+        t = t if t is None or not t.is_floating_point() else t.to(kind)
+        own = t if t is None or place not in case.poison else garbage(t, case.poison[place])
+        plain = t if t is None or not t.is_floating_point() else t.double()
+        if place in case.wanted:
+            own, plain = own.requires_grad_(), plain.requires_grad_()
+        kernels_.append(own if own is None else own.detach().to(DEVICE).requires_grad_(own.requires_grad))
+        formulas.append(plain)
+    return kernels_, formulas
+
+
+def several(found: object) -> tuple:
+    return found if isinstance(found, tuple) else (found,)
+
+
+def compare(found: Tensor, wanted: Tensor, dtype: torch.dtype, of: str) -> None:
+    near, scale = (
+        CLOSE[dtype],
+        max(1.0, wanted.double().nan_to_num(0, 0, 0).abs().max().item()) if wanted.numel() else 1.0,
+    )
+    torch.testing.assert_close(
+        found.detach().cpu().double(), wanted.detach().double(), rtol=near, atol=near * scale, equal_nan=True,
+        msg=lambda text: f"{of}: {text}",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("number", "case"), list(enumerate(CASES)), ids=[case.name for case in CASES])
+def test_the_formula_is_the_oracle(number: int, case: Case) -> None:
+    dtype = (torch.float64, torch.float32, torch.float64, SHORT, torch.float64, NARROW)[number % 6]
+    kernel = ENTRIES[case.entry]
+    own, plain = given(case, dtype)
+    assert kernel.serves(*own, *case.options) is None
+    with torch.no_grad():
+        result, saved = kernel.forward(*own, *case.options)
+    expected = several(case.formula(*plain, *case.options))
+    for place, (r, e) in enumerate(zip(several(result), expected, strict=True)):
+        compare(r, e, dtype, f"result {place}")
+    if not case.wanted:
+        return
+    slopes = [None if i in case.constant else torch.randn(e.shape, dtype=e.dtype) for i, e in enumerate(expected)]
+    if case.entry == "softmax" and case.options[1]:  # what arrives is 0 where the result is masked
+        slopes[0] = torch.where(expected[0].isfinite(), slopes[0], 0)
+    if case.entry == "standardize":
+        alone = case.options[1] == (1,)  # the result: its gradient is one kernel
+        slopes[1:] = [None if alone or not case.options[3] else slopes[1], None, None if alone else slopes[3]]
+    handed = [s if s is None else s.to(DEVICE, r.dtype) for s, r in zip(slopes, several(result), strict=True)]
+    with torch.no_grad():
+        back = kernel.backward(saved, tuple(handed) if isinstance(result, tuple) else handed[0], *case.options)
+    pairs = [(e, h.cpu().double()) for e, h in zip(expected, handed, strict=True) if h is not None and e.requires_grad]
+    pairs = [(torch.where(e.isfinite(), e, 0), h) for e, h in pairs]
+    wanted = torch.autograd.grad([e for e, _ in pairs], [plain[i] for i in case.wanted], [h for _, h in pairs])
+    for place, w in zip(case.wanted, wanted, strict=True):
+        valid = case.poison.get(place)
+        w = w if valid is None else torch.where(valid, w, 0)
+        compare(back[place], w.nan_to_num(0), dtype, f"gradient {place}")
+        assert back[place].dtype is own[place].dtype
+    assert all(b is None for i, b in enumerate(back) if i not in case.wanted)
+
+
+@pytest.mark.parametrize("op", ["sum", "amax", "logsumexp"])
+def test_validity_comes_with_the_result(op: str) -> None:
+    mask = torch.eye(5, device=DEVICE) > 0
+    mask[2] = False
+    assert torch.equal(reduce(op, torch.randn(5, 5, device=DEVICE), mask, (1,))[1].flatten(), mask.any(1))
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.uint8, torch.int32, torch.float64, torch.bfloat16])
+def test_a_fill_in_place_writes_what_is_masked_alone(dtype: torch.dtype) -> None:
+    data = torch.randint(0, 2, (6, 9), device=DEVICE).to(dtype)
+    mask = torch.rand(9, 6, device=DEVICE).t() > 0.5
+    for x in (
+        data.clone(),
+        data.t().contiguous().t(),
+        torch.zeros(6, 18, device=DEVICE, dtype=dtype)[:, ::2].copy_(data),
+    ):
+        assert torch.equal(fill_(x, mask, 1), torch.where(mask, data, torch.ones_like(data)))
+
+
+def test_special_values_of_valid_entries() -> None:
+    inf = float("inf")
+    x = torch.tensor([[inf, 1, 2], [-inf, -inf, 0], [torch.nan, 1, 0], [inf, -inf, 9]], device=DEVICE)
+    mask = torch.tensor(
+        [[True, True, True], [True, True, False], [True, True, False], [True, True, False]], device=DEVICE
+    )
+    filled = torch.where(mask, x, -inf)
+    softmax = ENTRIES["softmax"].forward(x, mask, 1, False)[0]
+    assert torch.equal(softmax.isnan(), torch.where(mask, torch.softmax(filled, 1), 0).isnan())
+    for op in ("amax", "logsumexp"):
+        compare(reduce(op, x, mask, (1,))[0], getattr(filled, op)(1, True).cpu(), torch.float32, op)
+    share = ENTRIES["amax"].backward(
+        ENTRIES["amax"].forward(x, mask, None, (1,), True, None)[1],
+        torch.ones(4, 1, device=DEVICE),
+        None,
+        (1,),
+        True,
+        None,
+    )[0]
+    assert share.tolist() == [[1, 0, 0], [0.5, 0.5, 0], [1, 0, 0], [1, 0, 0]]  # a NaN is attained by every NaN
+
+
+@pytest.mark.parametrize("entry", ["softmax"])
+def test_the_table_runs_them_under_autograd(entry: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Through an op of the package: values, gradients, and the gradient of the gradient, which is the formula's."""
+    monkeypatch.setitem(kernels.KERNELS, (entry, DEVICE), ENTRIES[entry])
+    calls = []
+    forward = ENTRIES[entry].forward
+    monkeypatch.setitem(
+        kernels.KERNELS, (entry, DEVICE), kernels.Kernel(
+            lambda *a: calls.append(entry) or forward(*a), ENTRIES[entry].backward, ENTRIES[entry].serves, opaque=True
+        )
+    )  # fmt: skip
+    mask = torch.tensor([[True, False, True], [False, False, False]], device=DEVICE)
+    x = torch.randn(2, 3, device=DEVICE, dtype=torch.float64, requires_grad=True)
+    op = {"softmax": lambda x: mt.softmax(x, 1, mask=mask), "sum": lambda x: mt.sum(x, 1, mask=mask)}[entry]
+    assert torch.autograd.gradcheck(op, x)
+    assert torch.autograd.gradgradcheck(op, x)
+    assert calls
+
+
+@pytest.mark.parametrize(
+    "entry", [e for e in ENTRIES if e not in ("loss", "loss_entries", "class_loss", "class_loss_entries")]
+)
+def test_what_is_not_served_says_why(entry: str) -> None:
+    case = next(case for case in CASES if case.entry == entry)
+    serves = ENTRIES[entry].serves
+    nothing = [t if t is None else t.to(DEVICE).flatten()[:0].view(0, *t.shape[1:]) for t in case.tensors]
+    nothing = [nothing[0], *(None if t is None or t.is_floating_point() else t for t in nothing[1:])]
+    assert serves(*nothing, *case.options) == "no entries"
+    complex_ = [t if t is None or not t.is_floating_point() else t.to(DEVICE).cfloat() for t in case.tensors]
+    assert "complex64" in serves(*complex_, *case.options)
+
+
+@pytest.mark.skipif(GPU, reason="it is compiled and run in the others")
+def test_every_kernel_compiles_for_a_gpu() -> None:
+    """Without one: Triton brings what makes code for it."""
+    environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
+    found = subprocess.run(
+        [sys.executable, "-m", "tests.helpers.gpu_compiler"], env=environment, capture_output=True, text=True
+    )
+    assert found.returncode == 0, found.stderr[-3000:]
