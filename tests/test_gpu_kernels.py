@@ -56,8 +56,8 @@ def memory_is_full_of_nan() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def blocks_are_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a GPU they are as large as they are: shapes at their borders come from the other test."""
-    for name, value in {} if GPU else SMALL.items():
+    """So that small shapes have several, and lie at their borders."""
+    for name, value in SMALL.items():
         monkeypatch.setattr(settings, name, value)
 
 
@@ -171,7 +171,7 @@ def test_special_values_of_valid_entries() -> None:
     assert share.tolist() == [[1, 0, 0], [0.5, 0.5, 0], [1, 0, 0], [1, 0, 0]]  # a NaN is attained by every NaN
 
 
-@pytest.mark.parametrize("entry", ["softmax"])
+@pytest.mark.parametrize("entry", ["softmax", "sum"])
 def test_the_table_runs_them_under_autograd(entry: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Through an op of the package: values, gradients, and the gradient of the gradient, which is the formula's."""
     monkeypatch.setitem(kernels.KERNELS, (entry, DEVICE), ENTRIES[entry])
@@ -201,6 +201,25 @@ def test_what_is_not_served_says_why(entry: str) -> None:
     assert serves(*nothing, *case.options) == "no entries"
     complex_ = [t if t is None or not t.is_floating_point() else t.to(DEVICE).cfloat() for t in case.tensors]
     assert "complex64" in serves(*complex_, *case.options)
+
+
+@pytest.mark.skipif(not GPU, reason="blocks as large as they are take the interpreter minutes")
+@pytest.mark.parametrize("length", [2047, 2048, 2049, 8192, 8193, 70_001])
+def test_at_the_borders_of_large_blocks(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    x, mask = torch.randn(5, length, device=DEVICE), torch.rand(5, length, device=DEVICE) > 0.4
+    wide, bad = x.double(), torch.where(mask, x, torch.nan)
+    filled = torch.where(mask, wide, -torch.inf)
+    compare(
+        ENTRIES["softmax"].forward(bad, mask, 1, False)[0], torch.softmax(filled, 1).cpu(), torch.float32, "softmax"
+    )
+    for data, valid, at in ((bad, mask, 1), (bad.t(), mask.t(), 1), (bad.t().contiguous(), mask.t().contiguous(), 0)):
+        found = reduce("logsumexp", data, valid, (at,))[0].flatten()
+        compare(found, (filled if data is bad else filled.t()).logsumexp(at).cpu(), torch.float32, "logsumexp")
+    again = [ENTRIES["sum"].forward(bad, mask, None, (0, 1), False, None)[0] for _ in range(3)]
+    assert torch.equal(again[0], again[1])
+    assert torch.equal(again[0], again[2])
+    compare(again[0], torch.where(mask, wide, 0).sum().cpu(), torch.float32, "sum")
 
 
 @pytest.mark.skipif(GPU, reason="it is compiled and run in the others")

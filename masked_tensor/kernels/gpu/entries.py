@@ -7,16 +7,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..softmax import twice
 from ..table import Kernel
 from . import cross_entropy, fill, losses, reduce, reduce_backward, softmax, standardize, standardize_backward, variance
 
 
-def _kernel(forward: Any, backward: Any, serves: Any, *constant: int) -> Kernel:
+def _kernel(forward: Any, backward: Any, serves: Any, *constant: int, twice: Any = None) -> Kernel:
     """``constant``: the results that have no gradient."""
     return Kernel(
         _where_they_lie(forward),
         _where_they_lie(backward),
         serves,
+        twice,
         constant=(lambda *_: constant) if constant else None,
         opaque=True,
     )
@@ -41,7 +43,7 @@ def _no_gradient(saved: Any, grad: Any, *_: Any) -> tuple[None, None]:
 
 
 ENTRIES: dict[str, Kernel] = {
-    "softmax": _kernel(softmax.forward, softmax.backward, softmax.serves),
+    "softmax": _kernel(softmax.forward, softmax.backward, softmax.serves, twice=twice),
     "standardize": _kernel(standardize.forward, standardize_backward.backward, standardize.serves, 2),
     "loss": _kernel(losses.forward, losses.backward, losses.serves, 1, 2),
     "loss_entries": _kernel(losses.forward, losses.backward, losses.serves),
@@ -51,7 +53,10 @@ ENTRIES: dict[str, Kernel] = {
 }
 for _name in reduce.DIFFERENTIABLE:
     ENTRIES[_name] = _kernel(
-        partial(reduce.forward, _name), partial(reduce_backward.backward, _name), partial(reduce.serves, _name)
+        partial(reduce.forward, _name),
+        partial(reduce_backward.backward, _name),
+        partial(reduce.serves, _name),
+        twice=reduce_backward.twice if _name == "sum" else None,
     )
 for _name in reduce.COUNTS:
     ENTRIES[_name] = _kernel(partial(reduce.forward, _name), _no_gradient, partial(reduce.serves, _name))

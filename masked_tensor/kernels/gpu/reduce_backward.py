@@ -8,6 +8,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from ...select import select
 from . import layout
 from .reduce import TL, Dims
 from .tiles import across, down, indices, is_nan, load_mask, load_valid
@@ -99,3 +100,9 @@ def backward(
         ACC=TL[layout.wide_dtype(back.dtype)], num_warps=layout.warps(sizes.kept * sizes.reduced),
     )  # fmt: skip
     return back, None
+
+
+def twice(saved: Sequence[Tensor], grad: Tensor, _: Any, dims: Dims, keepdim: bool, __: Any = None) -> Any:
+    """That of a sum in plain steps, which need no data."""
+    like, mask = saved[:2]
+    return select(layout.restore(grad, dims, keepdim).to(like.dtype).expand(mask.shape), mask, 0), None
