@@ -20,7 +20,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 import masked_tensor as mt
 from masked_tensor import masks, settings
 from masked_tensor.engine.tensor import pair_of
-from masked_tensor.masks import known
+from masked_tensor.masks import kept, known
 
 from .helpers import database
 from .helpers.backward import differentiate
@@ -309,7 +309,7 @@ def test_hidden_keys_are_kept_with_their_mask() -> None:
                 wanted = F.scaled_dot_product_attention(query, *(t + 0 for t in (k, v)), is_causal=causal)
             assert_same(found, wanted, "attention")
             assert not found.get_mask()[2].any()
-    assert len([of for of in known.PRESENT[id(pair_of(key).mask)][3] if of[0] == "keys"]) == 2  # type: ignore[index]
+    assert len([of for _, of in kept.KEPT[id(pair_of(key).mask)][1] if of[0] == "keys"]) == 3
 
 
 def test_shared_memory_holds_a_mask_of_its_own() -> None:

@@ -26,7 +26,7 @@ from .aliases import copy_hardness
 from .boundary import lengths, vmap
 from .boundary import packed as packed_boundary
 from .boundary import packing_report as report
-from .boundary.enter_leave import enter, enter_masked, leave, watch_grad_fn
+from .boundary.enter_leave import enter, enter_each, enter_masked, leave, watch_grad_fn
 from .boundary.sparse import run_sparse_rule, sparse_error
 from .compiled import cache_key
 from .rule_checks import check_results, refuse_masked
@@ -156,7 +156,7 @@ def _make_fast_kernel(entry: Entry) -> Callable[..., Any]:
             elif kind is list or kind is tuple:
                 if packed_boundary.any_packed(a):
                     return run_op(entry, args, kwargs, recording)
-                a = _enter_each(a, recording)
+                a = enter_each(a, recording)
                 sparse = sparse or layouts.any_sparse(a)
             pairs.append(a)
         if kwargs and named_tensors:
@@ -167,18 +167,6 @@ def _make_fast_kernel(entry: Entry) -> Callable[..., Any]:
         return wrap(result) if type(result) is Pair and not result.data.requires_grad else leave(result)
 
     return functional
-
-
-def _enter_each(values: Sequence[Any], recording: bool) -> list[Any]:
-    """The elements of a list, entered, without a call for each."""
-    found: list[Any] = []
-    for v in values:
-        if type(v) is MaskedTensor:
-            entered = v._alias is UNALIASED and not (recording and v._tracks)
-            found.append(v._pair if entered else enter_masked(v, recording))
-        else:
-            found.append(enter(v, recording))
-    return found
 
 
 def _make_copying_kernel(entry: Entry) -> Callable[..., Any]:

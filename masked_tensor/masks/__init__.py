@@ -18,6 +18,7 @@ from ..compat import IS_OLD, in_transform, is_readable_memory, is_wrapped, share
 from . import bits, known, sides
 from .kept import derive as derive
 from .kept import is_quiet as is_quiet
+from .kept import with_rows_of as with_rows_of
 from .known import any_along as any_along
 from .known import is_all_valid as is_all_valid
 from .known import keep as keep
@@ -187,6 +188,11 @@ def reshape(mask: Tensor, shape: Sequence[int]) -> Tensor:
     strides = mask.stride()
     if 0 not in strides or mask.numel() == 0:
         return mask.reshape(shape)
+    found: Tensor = derive(mask, ("reshape", shape), _reshape, mask, strides, shape)
+    return found
+
+
+def _reshape(mask: Tensor, strides: tuple[int, ...], shape: tuple[int, ...]) -> Tensor:
     if type(mask) is Tensor and is_quiet():
         found = reshaped_strides(mask.shape, strides, shape)
         if found is not None:

@@ -40,7 +40,8 @@ def derive(mask: Tensor, key: Hashable, make: Callable[..., Any], *args: Any) ->
         value = make(*args)
         several = type(value) is tuple
         tensors = value if several else (value,)
-        if any(t is mask or t.is_inference() or _is_large(t) for t in tensors):
+        most = settings.FEW if is_all_valid(mask) else settings.KEPT_SIZE  # the former is there for ever
+        if any(t is mask or t.is_inference() or _is_larger(t, most) for t in tensors):
             return value
         bare = tuple(t.data for t in tensors)  # a view would keep its mask alive
         value = bare if several else bare[0]
@@ -48,6 +49,15 @@ def derive(mask: Tensor, key: Hashable, make: Callable[..., Any], *args: Any) ->
             kept.clear()
         kept[stream, key] = value
     return value
+
+
+def with_rows_of(mask: Tensor, size: int) -> Tensor:
+    """A mask that is constant along the last dimension, with another size of that; kept with it."""
+    if mask.shape[-1] == size:
+        return mask
+    shape = (*mask.shape[:-1], size)
+    wide: Tensor = derive(mask, ("rows", size), lambda: mask.narrow(-1, 0, 1).expand(shape))
+    return wide
 
 
 def _stream_of(x: Tensor) -> int | None:
@@ -60,17 +70,17 @@ def _stream_of(x: Tensor) -> int | None:
     return torch.cuda.current_stream(x.device).cuda_stream
 
 
-def _is_large(x: Tensor) -> bool:
-    return x.numel() > settings.KEPT_SIZE and x.untyped_storage().nbytes() > settings.KEPT_SIZE * x.itemsize
+def _is_larger(x: Tensor, most: int) -> bool:
+    return x.numel() > most and x.untyped_storage().nbytes() > most * x.itemsize
 
 
 def _kept_with(mask: Tensor) -> dict[Hashable, Any] | None:
-    """What is kept with ``mask``; None if nothing can be: one byte for all masks that are True is there for ever."""
+    """What is kept with ``mask``; None if nothing can be."""
     place = id(mask)
     found = KEPT.get(place)
     if found is not None and found[0]() is mask:
         return found[1]
-    if mask.is_inference() or is_all_valid(mask):
+    if mask.is_inference():
         return None
     kept: dict[Hashable, Any] = {}
     KEPT[place] = weakref.ref(mask, lambda gone: _drop(place, gone)), kept

@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import reduce
 from typing import Any
 
-import torch
 from torch import Tensor
 
+from .. import shapes
 from ..op import NoRule
 from ..pair import Pair
 from .dim_order import GRID
@@ -61,7 +62,7 @@ def _dims(a: Any) -> bool:
 
 def _broadcast(wide: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     try:
-        return tuple(torch.broadcast_shapes(*wide))
+        return tuple(reduce(shapes.broadcast_two, wide))
     except RuntimeError as reason:
         raise NoRule from reason  # the strided rule says it in torch's own words
 

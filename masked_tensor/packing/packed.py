@@ -1,9 +1,9 @@
 """``Packed``: the stored values of a padded batch, and its two moves: unpack and gather."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from math import prod
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,6 +17,19 @@ from . import dim_order as orders
 from .dim_order import GRID, Order
 from .grid import Grid, grid_of_mask
 from .scatter_gather import gather_mask, gather_tokens, scatter_mask, scatter_tokens
+
+
+class _Once:
+    """``cached_property`` without its lock, which takes longer than what is worked out here."""
+
+    def __init__(self, make: Callable[[Any], Any]) -> None:
+        self.make, self.name, self.__doc__ = make, make.__name__, make.__doc__
+
+    def __get__(self, x: Any, owner: Any = None) -> Any:
+        if x is None:
+            return self
+        x.__dict__[self.name] = value = self.make(x)
+        return value
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,12 +46,12 @@ class Frame:
         """The atom of the first feature."""
         return len(self.grid.shape)
 
-    @cached_property
+    @_Once
     def sizes(self) -> tuple[int, ...]:
         """The sizes of the atoms: (B, T, F1 .. Fk)."""
         return (*self.grid.shape, *self.stored[1:])
 
-    @cached_property
+    @_Once
     def shape(self) -> tuple[int, ...]:
         """What the world sees."""
         return orders.logical_shape(self.order, self.sizes)
@@ -234,7 +247,7 @@ def values_at_tokens(x: Tensor, like: Packed | Frame) -> Tensor:
 def pack_onto(x: Pair, like: Packed | Frame) -> Packed:
     """A strided pair that broadcasts to the shape of ``like``, at its tokens; what it masks there is ``inner``."""
     values, inner = values_at_tokens(x.data, like), values_at_tokens(masks.compact(x.mask), like)
-    shape = (like.stored[0], *torch.broadcast_shapes(values.shape[1:], inner.shape[1:]))
+    shape = (like.stored[0], *shapes.broadcast_two(values.shape[1:], inner.shape[1:]))
     return drop_full_inner(Packed(values.expand(shape), like.grid, like.order, inner.expand(shape), x.payload))
 
 

@@ -58,9 +58,9 @@ def scaled_dot_product_attention(
         data = torch.nn.functional.scaled_dot_product_attention(
             *sight[:4], dropout_p, sight.is_causal, scale=scale, enable_gqa=enable_gqa
         )
-    return zeroed_result(
-        data, _valid(sight, value, data)
-    )  # the zeros in place: backward, where out is saved, 0 times out
+    valid = None if attn_mask is not None else _of_itself(query, key, value, data)
+    valid = _valid(sight, value, data) if valid is None else valid
+    return zeroed_result(data, valid)  # the zeros in place: backward, where out is saved, 0 times out
 
 
 def attention_math(
@@ -119,13 +119,15 @@ def _visibility(query: Operand, key: Operand, value: Operand, attn_mask: Operand
     if type(key) is not Pair and type(value) is not Pair and attn_mask is None and not shifted:
         seen = masks.full(shape, q.data.device, True)
         return Visibility(*operands, None, is_causal, seen, masks.any(seen, -1, True), queries)
-    if attn_mask is None and not is_causal and v.mask is k.mask and masks.is_constant(k.mask, -1):
-        of = ("keys", q.mask.shape[-3:-2], shape)  # all that it depends on but for the mask of the keys
-        return _by_mask(operands, masks.keep(k.mask, of, lambda: _hide_keys(_visible_keys(q, k, v), shape)), queries)
+    if attn_mask is None and not shifted and masks.is_constant(k.mask, -1) and masks.same_memory(v.mask, k.mask):
+        dtype = q.data.dtype  # with the mask of the keys, all that it depends on
+        of = ("keys", is_causal, q.mask.shape[-3:-2], shape, dtype)
+        hidden = masks.derive(
+            k.mask, of, lambda: _keep_keys(_before(_visible_keys(q, k, v), shape, is_causal), shape, dtype)
+        )
+        return _by_mask(operands, hidden, queries)
     seen = _visible_keys(q, k, v)
-    if is_causal:
-        earlier = _earlier(q, k) if shifted else torch.ones(shape, dtype=torch.bool, device=seen.device).tril()
-        seen = seen & earlier
+    seen = seen & _earlier(q, k) if shifted else _before(seen, shape, is_causal)
     if attn_mask is None:
         return _by_mask(operands, _hide_keys(seen, shape), queries)
     user = pair.as_pair(attn_mask)
@@ -138,6 +140,10 @@ def _visibility(query: Operand, key: Operand, value: Operand, attn_mask: Operand
     return Visibility(
         *operands, select(added, some, 0), False, masks.expand_to(seen, _expand_mask(seen, shape)), some, queries
     )
+
+
+def _before(seen: Tensor, shape: tuple[int, int], is_causal: bool) -> Tensor:
+    return seen & torch.ones(shape, dtype=torch.bool, device=seen.device).tril() if is_causal else seen
 
 
 def _earlier(q: Pair, k: Pair) -> Tensor:
@@ -205,6 +211,12 @@ def _hide_keys(seen: Tensor, shape: tuple[int, int]) -> tuple[Tensor, ...]:
     return mask, masks.expand_to(seen, _expand_mask(seen, shape)), some
 
 
+def _keep_keys(seen: Tensor, shape: tuple[int, int], dtype: torch.dtype) -> tuple[Tensor, ...]:
+    """As :func:`_hide_keys`, with what the kernel adds: it would make that of a bool mask in every call."""
+    mask, seen, some = _hide_keys(seen, shape)
+    return additive(mask, dtype) if masks.is_quiet() else mask, seen, some
+
+
 def shown_keys(keys: Tensor, queries: int, is_causal: bool, dtype: torch.dtype) -> Tensor | None:
     """What the kernel adds for keys ``(S, B, C)``, whose mask does not vary along C, ``(B, 1, queries, S)``.
 
@@ -213,9 +225,8 @@ def shown_keys(keys: Tensor, queries: int, is_causal: bool, dtype: torch.dtype) 
 
     def make() -> Tensor:
         seen = keys.select(-1, 0).T[:, None, None, :]
-        if is_causal:
-            seen = seen & torch.ones(queries, seen.shape[-1], dtype=torch.bool, device=seen.device).tril()
-        return additive(_hide_keys(seen, (queries, seen.shape[-1]))[0], dtype)
+        shape = queries, seen.shape[-1]
+        return additive(_hide_keys(_before(seen, shape, is_causal), shape)[0], dtype)
 
     found: Tensor = masks.derive(keys, ("shown", queries, is_causal, dtype), make)
     return found
@@ -243,6 +254,14 @@ def _valid(sight: Visibility, value: Operand, data: Tensor) -> Tensor:
     else:
         some = any_valid_pair(sight.seen, _repeat_heads(value.mask, data.shape[-3] if data.dim() > 2 else 1))
     return masks.expand_to(masks.logical_and(some, sight.queries), data.shape)
+
+
+def _of_itself(query: Operand, key: Operand, value: Operand, data: Tensor) -> Tensor | None:
+    """The mask of the output of self-attention: each valid query sees its own key, so that what is valid stays so."""
+    if type(query) is not Pair or type(key) is not Pair or type(value) is not Pair or data.shape != query.mask.shape:
+        return None
+    same = masks.same_memory(query.mask, key.mask) and masks.same_memory(value.mask, key.mask)
+    return query.mask if same and masks.is_constant(key.mask, -1) and 0 not in data.shape else None
 
 
 def _heads(mask: Tensor, weights: Tensor) -> Tensor:

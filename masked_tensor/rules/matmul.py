@@ -75,8 +75,8 @@ def linear(x: Operand, weight: Operand, bias: Operand | None = None) -> Pair:
         if masks.is_all_valid(x.mask):
             return pair.plain_pair(torch.nn.functional.linear(x.data, weight, bias))
         data = torch.nn.functional.linear(factor(x, weight, -1), weight, bias)
-        if data.shape == x.mask.shape and masks.is_constant(x.mask, -1):
-            return zeroed_result(data, x.mask)
+        if weight.dim() > 1 and masks.is_constant(x.mask, -1):
+            return zeroed_result(data, masks.with_rows_of(x.mask, data.shape[-1]))
         return zeroed_result(data, product_validity.is_present(x.mask, -1, keepdim=weight.dim() > 1))
     data = torch.nn.functional.linear(
         factor(x, weight, -1), factor(weight, x, -1), None if bias is None else data_of(bias)

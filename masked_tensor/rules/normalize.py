@@ -36,18 +36,20 @@ def layer_norm(
     cudnn_enable: bool = True,
 ) -> Pair:
     """``(x - mean) / sqrt(var + eps) * weight + bias`` over the valid entries of the last dimensions."""
-    return native_layer_norm(x, normalized_shape, weight, bias, eps)[0]
+    return native_layer_norm(x, normalized_shape, weight, bias, eps, False)[0]
 
 
 def native_layer_norm(
-    x: Operand, normalized_shape: Sequence[int], weight: Parameter, bias: Parameter, eps: float
-) -> tuple[Pair, Pair, Pair]:
-    """The form with the mean and the reciprocal standard deviation of every group."""
+    x: Operand, normalized_shape: Sequence[int], weight: Parameter, bias: Parameter, eps: float, statistics: bool = True
+) -> tuple[Pair, ...]:
+    """The form with the mean and the reciprocal standard deviation of every group, if they are asked for."""
     x = pair.as_pair(x)
     dims = _last(x, normalized_shape)
     found = _run_torch(torch.native_layer_norm, x, dims, normalized_shape, weight, bias, eps)
     if found is not None:
         data, mean, rstd = found
+        if not statistics:
+            return (zeroed_result(data, x.mask),)
         groups = masks.any(x.mask, dims, True)
         return zeroed_result(data, x.mask), _statistic(mean, groups), _statistic(rstd, groups)
     scale, shift = _align_parameters(x, normalized_shape, weight, bias)
@@ -58,19 +60,21 @@ def native_layer_norm(
 
 def rms_norm(x: Operand, normalized_shape: Sequence[int], weight: Parameter = None, eps: float | None = None) -> Pair:
     """``x / sqrt(mean(x * x) + eps) * weight`` over the valid entries of the last dimensions."""
-    return fused_rms_norm(x, normalized_shape, weight, eps)[0]
+    return fused_rms_norm(x, normalized_shape, weight, eps, False)[0]
 
 
 def fused_rms_norm(
-    x: Operand, normalized_shape: Sequence[int], weight: Parameter, eps: float | None
-) -> tuple[Pair, Pair]:
-    """The form with the reciprocal root mean square of every group."""
+    x: Operand, normalized_shape: Sequence[int], weight: Parameter, eps: float | None, statistic: bool = True
+) -> tuple[Pair, ...]:
+    """The form with the reciprocal root mean square of every group, if it is asked for."""
     x = pair.as_pair(x)
     dims = _last(x, normalized_shape)
     (wide,) = _align_parameters(x, normalized_shape, weight)  # torch's kernel would broadcast other shapes
     found = _run_torch(torch.ops.aten._fused_rms_norm.default, x, dims, normalized_shape, weight, eps)
     if found is not None:
         data, rstd = found
+        if not statistic:
+            return (zeroed_result(data, x.mask),)
         return zeroed_result(data, x.mask), _statistic(rstd, masks.any(x.mask, dims, True))
     eps = smallest_eps(x.data.dtype) if eps is None else eps
     result, s = standardize(make_dense(x, channels_last=True), dims, eps, wide, centred=False)

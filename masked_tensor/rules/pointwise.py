@@ -6,12 +6,13 @@ on the masked-out data, every operand's gradient is guarded with the result's ma
 
 import math
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from .. import masks
+from .. import masks, shapes
 from ..compat import current_node, in_transform
 from ..errors import MaskMismatchError
 from ..op import Op
@@ -123,7 +124,7 @@ def guard_operands(data: list[Any], mask: Tensor, scales: bool = False) -> list[
     tensors = [x for x in data if isinstance(x, Tensor)]
     copied = scales
     if any(x.shape != mask.shape for x in tensors):
-        mask = masks.expand_to(mask, torch.broadcast_shapes(mask.shape, *(x.shape for x in tensors)))
+        mask = masks.expand_to(mask, reduce(shapes.broadcast_two, (x.shape for x in tensors), mask.shape))
         copied = scales and all(
             x.is_contiguous() for x in tensors
         )  # an expanded copy has an order in memory of its own

@@ -23,10 +23,23 @@ from ..sparse.rules import move_stored, on_values, sparse_rule
 
 def move(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Any:
     """Any op that only rearranges entries: the same call on data and mask."""
-    data, mask = op(x.data, *args, **kwargs), op(x.mask, *args, **kwargs)
+    data, mask = op(x.data, *args, **kwargs), x.mask
+    mask = _moved(op, mask, args) if not kwargs and 0 in mask.stride() else op(mask, *args, **kwargs)
     if isinstance(data, list | tuple):
         return [Pair(d, m, x.payload) for d, m in zip(data, mask, strict=True)]
     return Pair(data, mask, x.payload)
+
+
+def _moved(op: OpOverload, mask: Tensor, args: tuple[Any, ...]) -> Any:
+    """A mask that is constant along a dimension takes little memory: what it becomes is kept with it."""
+    if any(isinstance(a, Tensor) for a in args):
+        return op(mask, *args)
+    return masks.derive(mask, (op, *[tuple(a) if type(a) is list else a for a in args]), _run, op, mask, args)
+
+
+def _run(op: OpOverload, mask: Tensor, args: tuple[Any, ...]) -> Any:
+    made = op(mask, *args)
+    return tuple(made) if type(made) is list else made
 
 
 def split(op: OpOverload, x: Pair, size: int | Sequence[int], dim: int = 0) -> Any:

@@ -55,6 +55,20 @@ def enter_masked(value: MaskedTensor, recording: bool) -> Pair:
     return pair
 
 
+def enter_each(values: list[Any] | tuple[Any, ...], recording: bool) -> list[Any]:
+    """The elements of a list, entered, without a call for each."""
+    found = []
+    for v in values:
+        if type(v) is not MaskedTensor:
+            v = enter(v, recording)
+        elif v._alias is UNALIASED and not (recording and v._tracks):
+            v = v._pair
+        else:
+            v = enter_masked(v, recording)
+        found.append(v)
+    return found
+
+
 def tracked_data(value: MaskedTensor, pair: Pair) -> Any:
     """The plain data of a tracked tensor.
 
