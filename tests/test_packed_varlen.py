@@ -9,8 +9,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import masked_tensor as mt
+from masked_tensor.kernels import attention_cuda
 from masked_tensor.op import NoRule
-from masked_tensor.packing import attention_cuda
 from masked_tensor.packing.flat_attention import attend_within
 from masked_tensor.packing.grid import Grid
 
@@ -142,11 +142,11 @@ def test_windows_are_the_kernels_own(causal: bool, monkeypatch: pytest.MonkeyPat
     attend_within(rows, heads, heads, heads, 0.0, causal, None, False, 3)
     attend_within(rows, heads, heads, heads, 0.0, causal, None, False, 6)  # as wide as a sequence can be
     assert given == [sides, (-1, 0 if causal else -1)]
-    out, _ = attention_cuda.attend(q, q, q, rows, rows, 0.1, causal, None, 3)
+    out, _ = attention_cuda.attend(q, q, q, rows, rows, 0.1, causal, None, window=3)
     (grad,) = torch.autograd.grad(out, q, torch.ones_like(out))
     assert grad.shape == q.shape
     with pytest.raises(NoRule):
-        attention_cuda.attend(*[q.float()] * 3, rows, rows, 0.0, causal, None, 3)
+        attention_cuda.attend(*[q.float()] * 3, rows, rows, 0.0, causal, None, window=3)
 
 
 CAPABILITIES = [(7, 5), (8, 0), (8, 6), (8, 9), (9, 0), (9, 4), (10, 0), (12, 0), (12, 1)]

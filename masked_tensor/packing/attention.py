@@ -13,12 +13,12 @@ from torch import Tensor
 
 from .. import kernels, masks
 from ..compat import is_readable_memory
-from ..kernels import attention_op
+from ..kernels import attention_cuda, attention_op
 from ..kernels.attention import Run, formula
 from ..op import NoRule
 from ..pair import Payload
 from ..select import select
-from . import attention_cuda, attention_together
+from . import attention_together
 from .blocks import positions_of_run, runs_of, select_along
 from .dim_order import GRID, Order
 from .grid import Grid, same_places
@@ -42,7 +42,8 @@ def scaled_dot_product_attention(
     if not enable_gqa and not q.shape[1] == k.shape[1] == v.shape[1]:
         raise NoRule
     if anywhere:
-        out, some = attention_cuda.attend(q, k, v, query.grid, key.grid, dropout_p, is_causal, scale)
+        alike = same_places(query.grid, key.grid)
+        out, some = attention_cuda.attend(q, k, v, query.grid, key.grid, dropout_p, is_causal, scale, alike)
         return _as_query(query, out, None if some is None else some[:, None].expand(out.shape[:2]))
     rest = dropout_p, is_causal, scale, enable_gqa
     if attn_mask is None:

@@ -7,9 +7,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ..compat import in_transform, is_readable_memory
+from ..kernels import attention_cuda
 from ..kernels.attention import Run, split_runs
 from ..op import NoRule
-from . import attention_cuda
 from .attention import attend_tokens, scaled_dot_product_attention
 from .blocks import runs_of
 from .dim_order import Order
@@ -53,7 +53,7 @@ def _by_kernel(
     direct = grouped or q.shape[1] == k.shape[1] == v.shape[1]  # a hot path: no record is made
     try:
         if direct and attention_cuda.is_supported(q, k, v):
-            return attention_cuda.attend(q, k, v, grid, grid, dropout, causal, scale, window)[0]
+            return attention_cuda.attend(q, k, v, grid, grid, dropout, causal, scale, window=window)[0]
         mask = _within_window(grid, window)
         if direct and mask is None and is_readable_memory(grid.index):
             return attend_tokens((q, k, v), grid, grid, dropout, causal, scale, grouped)

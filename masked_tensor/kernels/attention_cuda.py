@@ -16,7 +16,6 @@ from torch import Tensor
 from ..compat import has_real_memory, in_transform, is_tracked
 from ..op import NoRule
 from ..select import guard, select
-from .grid import Grid, same_places
 
 DEVICES = ("cuda",)
 HALVES = (torch.float16, torch.bfloat16)
@@ -30,12 +29,13 @@ def is_supported(*values: Tensor) -> bool:
 
 
 def attend(
-    q: Tensor, k: Tensor, v: Tensor, queries: Grid, keys: Grid, dropout: float, causal: bool, scale: float | None,
-    window: int | None = None,
+    q: Tensor, k: Tensor, v: Tensor, queries: Any, keys: Any, dropout: float, causal: bool, scale: float | None,
+    alike: bool = True, window: int | None = None,
 ) -> tuple[Tensor, Tensor | None]:  # fmt: skip
     """``(N, H, D)`` of queries, keys and values to ``(N, H, D)``; and which queries see a key, if some may see none.
 
-    Each head of keys serves as many of queries.  Raises NoRule for dtypes that the kernels do not take, and where heads
+    ``queries`` and ``keys`` know where their tokens lie (``packing/grid.py``); ``alike``: in the same places.  Each
+    head of keys serves as many of queries.  Raises NoRule for dtypes that the kernels do not take, and where heads
     of keys do not divide those of queries; and for a ``window``, of keys less than so many steps away, where only the
     efficient kernel serves, which has none.
     """
@@ -44,7 +44,7 @@ def attend(
     if not k.shape[1] == v.shape[1] or q.shape[1] % k.shape[1]:
         raise NoRule
     seen = None
-    if not same_places(queries, keys):
+    if not alike:
         seen = (keys.lengths > 0)[queries.batch]
         q = guard(q, seen[:, None, None].expand(q.shape))  # of a query without keys the kernel's gradient is anything
     scale = q.shape[-1] ** -0.5 if scale is None else scale
@@ -74,7 +74,7 @@ def _laid_out(x: Tensor, size: int) -> Tensor:
     return x.clone(memory_format=torch.contiguous_format)
 
 
-def _sequence_bounds(grid: Grid) -> tuple[Tensor, int]:
+def _sequence_bounds(grid: Any) -> tuple[Tensor, int]:
     """Where each sequence begins, as the kernels count, and the length that none exceeds."""
     return grid.bounds, grid.shape[1]
 
