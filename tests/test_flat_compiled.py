@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch._dynamo.testing import CompileCounterWithBackend
 from torch.fx.experimental.proxy_tensor import make_fx
@@ -237,3 +238,24 @@ def test_models_of_transformers() -> None:
     assert counter.frame_count == 2
     with pytest.raises(RuntimeError, match="different lengths"):
         run(input_ids=x, labels=labels, attention_mask=torch.ones_like(ids))
+
+
+class AsksForWeights(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.heads = nn.MultiheadAttention(8, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x, h = x.transpose(0, 1), self.heads
+        weights = (h.in_proj_weight, h.in_proj_bias, None, None, False, 0.0, h.out_proj.weight, h.out_proj.bias)
+        return F.multi_head_attention_forward(x, x, x, 8, 2, *weights)[0].transpose(0, 1)
+
+
+def test_weights_that_dynamo_would_compute_over_all_tokens_are_left_to_eager_code() -> None:
+    rows = [torch.randn(n, 8) for n in (5, 3)]
+    model = AsksForWeights()
+    x, alone = mt.from_sequences(rows, packed=True), [model(row[None])[0] for row in rows]
+    mt.flat(model)
+    for run in (torch.compile(model, backend="eager"), model):
+        for a, b in zip(run(x).unpad(), alone, strict=True):
+            torch.testing.assert_close(a, b)
