@@ -7,7 +7,7 @@ all of this forgotten: masks, values and gradients are the same.
 
 import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -339,3 +339,48 @@ def test_what_a_transform_has_wrapped_is_known_as_what_it_wraps() -> None:
     torch.vmap(torch.vmap(ask))(known.all_true((2, 3, 4)))
     torch.vmap(torch.vmap(ask))(torch.ones(2, 3, 4, dtype=torch.bool))
     assert answers == [True, False]
+
+
+VIEWED: dict[str, Callable[[Any], Any]] = {
+    "transpose": lambda x: x.transpose(0, 1),
+    "view": lambda x: x.view(2, 3, 2, 2).transpose(1, 2),
+    "flatten": lambda x: x.flatten(1),
+    "index": lambda x: x[:, 1],
+    "expand": lambda x: x.expand(5, 2, 3, 4),
+    "split": lambda x: x.split(2, 1)[1],
+    "unbind": lambda x: x.unbind(1)[2],
+    "narrower": lambda x: F.linear(x, torch.ones(2, 4)),
+    "there and back": lambda x: x + F.linear(F.linear(x, torch.ones(6, 4)), torch.ones(4, 6)),
+    "norm": lambda x: F.layer_norm(x, (4,)),
+    "attention": lambda x: F.scaled_dot_product_attention(x, x, x),
+    "causal": lambda x: F.scaled_dot_product_attention(x, x, x, is_causal=True),
+    "some queries": lambda x: F.scaled_dot_product_attention(x[:, :2], x, x, is_causal=True),
+}
+PATTERNS = {
+    "rows": torch.tensor([[True, True, False], [True, False, False]])[..., None],
+    "nothing": torch.zeros(2, 3, 1, dtype=torch.bool),
+    "samples": torch.tensor([True, False])[:, None, None],
+    "all": torch.ones(2, 3, 1, dtype=torch.bool),
+}
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize("name", VIEWED)
+def test_what_is_kept_with_a_mask_changes_no_bit(name: str, pattern: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    valid = PATTERNS[pattern].expand(2, 3, 4)
+    data = torch.where(valid, torch.randn(2, 3, 4), torch.nan)
+
+    def run() -> list[Tensor]:
+        x = mt.masked_tensor(data, valid).requires_grad_()
+        found: list[Tensor] = []
+        for _ in range(2):  # the second finds what the first has kept
+            y = VIEWED[name](x)
+            weights = torch.arange(1.0, y.shape.numel() + 1).view(y.shape)
+            (slope,) = torch.autograd.grad((y.filled(0) * weights).sum(), x)
+            found += [y.get_mask(), y.filled(0), slope.filled(0)]
+        return found
+
+    found = run()
+    monkeypatch.setattr(kept, "_kept_with", lambda mask: None)
+    for a, b in zip(found, run(), strict=True):
+        assert torch.equal(a, b)

@@ -92,7 +92,7 @@ def _enter(x: Any, recording: bool, packed: bool) -> Any:
             raise NoRule
         return x
     if packed:
-        if type(x._packed.values) is not Tensor:
+        if x._packed is None or type(x._packed.values) is not Tensor:
             raise NoRule
         return enter_packed(x, recording, enter)
     if type(x._pair.data) is not Tensor or x._pair.data.layout is not torch.strided:

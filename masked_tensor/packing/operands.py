@@ -62,7 +62,7 @@ def _dims(a: Any) -> bool:
 
 def _broadcast(wide: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     try:
-        return tuple(reduce(shapes.broadcast_two, wide))
+        return tuple(reduce(shapes.broadcast_two, wide, ()))
     except RuntimeError as reason:
         raise NoRule from reason  # the strided rule says it in torch's own words
 

@@ -116,7 +116,8 @@ class Packed:
             ... def shape_of(stored):
             ...     return stored.shape
         """
-        return self.frame.shape
+        seen: tuple[int, ...] = self.frame.shape
+        return seen
 
     @property
     def is_plain_grid(self) -> bool:

@@ -46,7 +46,8 @@ def attend_strided(query: Operand, key: Operand, value: Operand, layer: Layer) -
     for x in (query, key, value):
         if id(x) not in data:
             data[id(x)] = zero_masked(x, owned=True) if type(x) is Pair else x
-    q, k, v = (x.permute(1, 2, 0, 3) for x in _project(*(data[id(x)] for x in (query, key, value)), layer))
+    projected = _project(data[id(query)], data[id(key)], data[id(value)], layer)
+    q, k, v = (x.permute(1, 2, 0, 3) for x in projected)
     shown, causal = None, layer.causal
     if keys is not None:
         shown = shown_keys(keys, q.shape[-2], causal, q.dtype)

@@ -20,12 +20,14 @@ from ..pair import Pair
 from ..sparse import views
 from ..sparse.rules import move_stored, on_values, sparse_rule
 
+_SEVERAL = list, tuple
+
 
 def move(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Any:
     """Any op that only rearranges entries: the same call on data and mask."""
-    data, mask = op(x.data, *args, **kwargs), x.mask
-    mask = _moved(op, mask, args) if not kwargs and 0 in mask.stride() else op(mask, *args, **kwargs)
-    if isinstance(data, list | tuple):
+    data = op(x.data, *args, **kwargs)
+    mask = _moved(op, x.mask, args) if 0 in x.mask.stride() and not kwargs else op(x.mask, *args, **kwargs)
+    if isinstance(data, _SEVERAL):
         return [Pair(d, m, x.payload) for d, m in zip(data, mask, strict=True)]
     return Pair(data, mask, x.payload)
 

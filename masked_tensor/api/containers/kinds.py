@@ -143,7 +143,8 @@ def whole_frame(data: Any) -> Any:
         return None
     kinds = set(data.dtypes)
     kind = kinds.pop() if len(kinds) == 1 else None
-    return data.to_numpy() if getattr(kind, "char", "") in ("e", "f", "d") and kind.isnative else None
+    floats = kind is not None and getattr(kind, "char", "") in ("e", "f", "d") and kind.isnative
+    return data.to_numpy() if floats else None
 
 
 @register_container("pandas.DataFrame", "modin.DataFrame")
