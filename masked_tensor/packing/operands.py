@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import reduce
 from typing import Any
 
 from torch import Tensor
@@ -61,10 +60,13 @@ def _dims(a: Any) -> bool:
 
 
 def _broadcast(wide: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    shape: tuple[int, ...] = ()
     try:
-        return tuple(reduce(shapes.broadcast_two, wide, ()))
+        for other in wide:
+            shape = shapes.broadcast_two(shape, other)
     except RuntimeError as reason:
         raise NoRule from reason  # the strided rule says it in torch's own words
+    return shape
 
 
 def _values_at(a: Any, lead: Packed, differs: bool = False) -> Any:
