@@ -2699,7 +2699,7 @@ def test_flat_modules() -> None:
     refused(
         ValueError,
         lambda: module(x, weights=mt.from_lengths(ones(2, 3), [3, 2])),
-        """mt.flat: two inputs have different lengths, [3, 2] and [3, 1] of batches (2, 3) and (2, 3); all that is masked must have the same steps""",
+        """mt.flat: two inputs have different lengths, [3, 2] and [3, 1] of batches (2, 3) and (2, 3); all that is masked must have the same steps; of an encoder-decoder make the encoder flat, mt.flat(model.encoder)""",
     )
     refused(
         ValueError,
@@ -2709,7 +2709,7 @@ def test_flat_modules() -> None:
     refused(
         mt.UnsupportedOpError,
         lambda: mt.flat(torch.nn.BatchNorm1d(3))(x),
-        """mt.flat: BatchNorm1d does not keep sequences apart on flat tokens: it has a BatchNorm1d, whose statistics join all sequences. What mixes steps by anything but attention (convolutions and recurrent layers over time, batch norms, relative biases, batch_first=False) cannot be flat; call it on the masked batch without mt.flat: mt.flat(module, False)""",
+        """mt.flat: BatchNorm1d does not keep sequences apart on flat tokens: it has a BatchNorm1d, whose statistics join all sequences. What mixes steps by anything but attention (convolutions and recurrent layers over time, batch norms, batch_first=False) cannot be flat; call it on the masked batch without mt.flat: mt.flat(module, False)""",
     )
 
 
@@ -2745,6 +2745,17 @@ def test_attention_of_flat_modules() -> None:
         ValueError,
         lambda: first_tokens((ones(1, 3, 4),), Within(tokens).mode),
         """mt.flat: sequence 1 has no step that the model's pooler could read; leave it out of the batch""",
+    )
+
+
+def test_flat_models_with_choices() -> None:
+    transformers = pytest.importorskip("transformers")
+    small = {"hidden_size": 4, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 4}
+    model = mt.flat(transformers.BertForMultipleChoice(transformers.BertConfig(vocab_size=8, **small)))
+    refused(
+        mt.UnsupportedOpError,
+        lambda: model(input_ids=masked(1, 2, 3)),
+        """mt.flat: BertForMultipleChoice takes several sequences for each row; make the model inside of it flat, mt.flat(model.base_model)""",
     )
 
 

@@ -251,6 +251,25 @@ def test_what_mixes_steps_raises(module: nn.Module, why: str) -> None:
     assert all(torch.equal(a, before[name]) for name, a in module.state_dict().items())
 
 
+class Ends(nn.Module):
+    """The first and the last step, as classifiers read them."""
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        return x[:, 0], x[:, -1, :2]
+
+
+@pytest.mark.parametrize("side", ["right", "left"])
+def test_ends_are_those_of_each_sequence(side: str) -> None:
+    x, valid, _, rows = batch([4, 1, 3], side)
+    first, last = mt.flat(Ends())(mt.as_masked_tensor(x, valid[..., None].expand(x.shape)))
+    assert torch.equal(first, torch.stack([row[0] for row in rows]))
+    assert torch.equal(last, torch.stack([row[-1, :2] for row in rows]))
+    y = mt.from_lengths(torch.randn(2, 5, 8), [5, 3], packed=True)
+    compiled = torch.compile(mt.flat(Ends()), backend="eager")(y)  # is left to eager code
+    for a, b in zip(compiled, Ends()(y.filled(0)[1:, :3]), strict=True):
+        assert torch.equal(a[1:], b)
+
+
 def test_without_the_check_nothing_is_compared() -> None:
     calls = []
     module = nn.Linear(8, 8)

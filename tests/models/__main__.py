@@ -12,7 +12,8 @@ that spread, and must be what the padded batches give.
 
 ``--timm`` sweeps over image models, by the modules of timm (about ten minutes); ``docs/models_timm.json`` keeps it.
 ``--series`` sweeps over the time series of transformers, ``--vision`` over its image types (ten minutes), ``--left``
-over its text models with the padding in front, and in ``meaning(product="all")`` (ten minutes).
+over its text models with the padding in front, and in ``meaning(product="all")`` (ten minutes), ``--flat`` over its
+text models on flat tokens, in evaluation and training, padded on either side (six minutes).
 
 ``--heads`` sweeps over the heads of its text models and speech recognisers, with loss and side losses, padded behind,
 in front, and packed (ten minutes); ``docs/models_heads.json`` keeps it.
@@ -32,7 +33,7 @@ from typing import Any, TypeVar
 
 import masked_tensor as mt
 
-from . import heads, image_page, labels, left, left_signals, other_page, others, page, signals, text
+from . import flat, heads, image_page, labels, left, left_signals, other_page, others, page, signals, text
 from .judge import Verdict
 
 FOUND = Path(__file__).parent.parent.parent / "docs" / "models.json"
@@ -52,6 +53,7 @@ def main() -> None:
     parser.add_argument("--series", action="store_true", help="time series; names are those of classes")
     parser.add_argument("--vision", action="store_true", help="image types")
     parser.add_argument("--left", action="store_true", help="text models with the padding in front")
+    parser.add_argument("--flat", action="store_true", help="text models on flat tokens")
     parser.add_argument("--heads", action="store_true", help="heads with labels, losses and side losses")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after so many")
     parser.add_argument("--again", action="store_true", help="judge what is known, too")
@@ -66,8 +68,8 @@ def main() -> None:
         _heads(options.names, options.seconds, again)
     elif options.signals and options.left and not options.page:
         _left_signals(options.names, options.seconds, again)
-    elif (options.series or options.vision or options.left) and not options.page:
-        kind = "series" if options.series else "vision" if options.vision else "left"
+    elif (options.series or options.vision or options.left or options.flat) and not options.page:
+        kind = next(name for name in ("series", "vision", "left", "flat") if getattr(options, name))
         _checks(kind, options.names, options.seconds, again)
     elif not options.page:
         kind = signals if options.signals else labels if options.labels else text
@@ -101,9 +103,10 @@ def _checks(kind: str, names: list[str], seconds: float, again: bool) -> None:
     """Sweeps over what is judged by checks of whole batches."""
     found = other_page.known(kind)
     end = time.monotonic() + seconds
-    said = left.verdicts if kind == "left" else partial(others.verdicts, kind=kind)
-    checks = left.CHECKS if kind == "left" else others.CHECKS[kind]
-    for name in names or (text.types() if kind == "left" else others.names(kind)):
+    of_text = {"left": left, "flat": flat}.get(kind)
+    said = of_text.verdicts if of_text else partial(others.verdicts, kind=kind)
+    checks = of_text.CHECKS if of_text else others.CHECKS[kind]
+    for name in names or (text.types() if of_text else others.names(kind)):
         if time.monotonic() > end:
             return
         before = {} if again else {k: v for k, v in found.get(name, {}).items() if k in checks}

@@ -5,7 +5,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from . import head_page, image_page, left_page, other_page
+from . import flat_page, head_page, image_page, left_page, other_page
 
 # Why a padded batch is not what its rows are; and what to do.
 REASONS = {
@@ -53,7 +53,7 @@ OUTCOMES = {
 }
 VARIANTS = ("eager", "default")
 ALL = """The column *heads* says how many heads are exact or helped, padded behind, in front, and packed; and of how
-many ([below](#heads))."""
+many ([below](#heads)). *Flat* is the type after `mt.flat(model)` ([below](#flat-tokens))."""
 
 
 READ = "aten::select.int"  # what the judge reads the rows by
@@ -91,7 +91,7 @@ def write(found: Found, packed: Found, signals: Found, labels: Found, path: Path
     parts += ["## All types", ALL, _table(found, heads=True)]
     parts += [SIGNALS.replace("# ", "## ", 1) + _counted(signals), _table(signals, left=True)]
     parts += [LABELS.replace("# ", "## ", 1) + _counted(labels), _table(labels), left_page.section()]
-    parts += [head_page.section()]
+    parts += [flat_page.section(), head_page.section()]
     path.write_text("\n\n".join([*parts, *map(other_page.section, other_page.HEADS), image_page.section()]))
 
 
@@ -117,12 +117,12 @@ def _packed(found: Found, packed: Found) -> str:
 
 def _table(found: Found, heads: bool = False, left: bool = False) -> str:
     """A line for each type: what it does, what was seen where it is not exact or rounds, and why."""
-    variants, more = [*VARIANTS, *["left"] * left], ["heads"] * heads
+    variants, more = [*VARIANTS, *["left"] * left], ["flat", "heads"] * heads
     titles = ["type", *variants, *more, "what was seen"]
     lines = [f"| {' | '.join(titles)} |", "|" + "---|" * len(titles)]
     for name, verdicts in sorted(found.items(), key=lambda item: item[0].lower()):
         outcomes = " | ".join(verdicts[v][0] if v in verdicts else "" for v in variants)
-        outcomes += f" | {head_page.column(name)}" * heads
+        outcomes += f" | {flat_page.column(name)} | {head_page.column(name)}" * heads
         lines.append(f"| `{name}` | {outcomes} | {_seen(verdicts, REASONS.get(name, ''))} |")
     return "\n".join(lines)
 

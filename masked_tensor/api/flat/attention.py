@@ -18,6 +18,7 @@ from ...engine.tensor import MaskedTensor
 from ...packing.flat_attention import attend_within
 from ...packing.grid import Grid
 from ...settings import Settings
+from .ends import READERS
 from .multi_head import MULTI_HEAD, attend_by_heads
 from .nodes import attend_compiled
 from .tokens import FlatTokens
@@ -33,7 +34,13 @@ class Flat(TorchFunctionMode):
     """Keeps attention among the tokens within each sequence; Dynamo follows it, too.
 
     What is compiled knows the tokens by tensors alone: numbers of a mode would be compiled anew when they change.
+    Eager code knows more, and reads the first and last steps of each sequence (``ends``): ``apart`` says whether
+    attention of a model's own runs on padded sequences (``parts``), ``inside`` that it does now, ``counted`` that
+    positions were not given by the caller, ``read`` that ends were read.
     """
+
+    tokens: FlatTokens | None = None
+    apart = inside = counted = read = False
 
     def __init__(self, index: Tensor, lengths: Tensor, places: Tensor, grid: Grid | None = None) -> None:
         super().__init__()
@@ -45,6 +52,13 @@ class Flat(TorchFunctionMode):
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """The call, if it is not one of attention."""
         kwargs = kwargs or {}
+        if self.tokens is not None and not torch.compiler.is_dynamo_compiling():
+            if self.inside:
+                return function(*args, **kwargs)
+            found = READERS[function](self.tokens, *args, **kwargs) if function in READERS else None
+            if found is not None:
+                self.read = True
+                return found
         if function is ATTENTION:
             return self.attend(*args, **kwargs)
         if function is MULTI_HEAD:
@@ -84,10 +98,11 @@ class Flat(TorchFunctionMode):
 class Within(Setting):
     """In force while a module runs on flat tokens."""
 
-    def __init__(self, tokens: FlatTokens) -> None:
+    def __init__(self, tokens: FlatTokens, apart: bool = False) -> None:
         super().__init__()
-        grid = tokens.grid
-        self.mode = Flat(grid.index, grid.lengths, grid.index.new_empty((*grid.shape, 0)), grid)
+        self.tokens, grid = tokens, tokens.grid
+        self.mode: Flat = Flat(grid.index, grid.lengths, grid.index.new_empty((*grid.shape, 0)), grid)
+        self.mode.tokens, self.mode.apart = tokens, apart
 
     def change(self, before: Settings) -> Settings:
         """These tokens, on top of ``before``."""
@@ -97,7 +112,7 @@ class Within(Setting):
 def mode_in_force() -> Flat | None:
     """The mode of the flat module that runs here, if one does: the innermost."""
     for mode in reversed(function_modes()):
-        if type(mode) is Flat:
+        if isinstance(mode, Flat):
             return mode
     return None
 

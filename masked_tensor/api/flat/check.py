@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -11,28 +12,77 @@ from torch import Tensor, nn
 from ... import settings
 from ...compat import tree_leaves, tree_map
 from ...packing.grid import grid_of_lengths
-from . import transformers
-from .attention import OwnMaskError
+from . import parts, transformers
+from .attention import OwnMaskError, Within
 from .call import run
 from .tokens import FlatTokens
 
 BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
+TOLD = ("labels", "start_positions", "end_positions", "next_sentence_label")  #: what only a loss reads
 SHORT = (5, 3)  #: the lengths of the two sequences, unless a configuration names a window
-TOLERANCE = {torch.float64: 1e-8, torch.float32: 1e-4, torch.float16: 2e-2, torch.bfloat16: 5e-2}
+#: Many models compute a part in float32, whatever their dtype; what mixes sequences differs by far more.
+TOLERANCE = {torch.float64: 1e-5, torch.float32: 1e-4, torch.float16: 2e-2, torch.bfloat16: 5e-2}
 
 
-def what_differs(
-    module: nn.Module, forward: Callable[..., Any], args: Any, kwargs: Any, tokens: FlatTokens
-) -> str | None:
-    """Why a module cannot be flat, or None."""
+@dataclass(frozen=True)
+class Found:
+    """What is wrong with a module, or None; whether parts of it run apart, and whether it reads ends of sequences."""
+
+    refusal: str | None = None
+    apart: bool = False
+    reads: bool = False
+
+
+def what_differs(module: nn.Module, forward: Callable[..., Any], args: Any, kwargs: Any, tokens: FlatTokens) -> Found:
+    """Why a module cannot be flat, or how it can; parts that have to run apart are made so."""
     if mixing := next((p for p in module.modules() if isinstance(p, BATCH_NORMS)), None):
-        return refusal(module, f"it has a {type(mixing).__name__}, whose statistics join all sequences")
+        return Found(refusal(module, f"it has a {type(mixing).__name__}, whose statistics join all sequences"))
+    if (why := transformers.depends_on_length(module)) is not None:
+        return Found(refusal(module, why))
     with _undisturbed(module), torch.no_grad():
+        given = (module, forward, args, kwargs, tokens)
+        differs, reads = _difference(*given, apart=False)
+        known = parts.has_any(module)
+        if differs is not None and _found_parts(*given):
+            if _difference(*given, apart=True)[0] is None:
+                return Found(apart=True)
+            if not known:
+                parts.restore(module)
+    return Found(None if differs is None else refusal(module, differs), reads=reads)
+
+
+def not_compiled(module: nn.Module, found: Found) -> str | None:
+    """Why a flat module runs in eager code alone, or None."""
+    if not (found.apart or found.reads):
+        return None
+    return (
+        f"mt.flat: parts of {type(module).__name__} see each sequence apart, which compiled code does not do; call it "
+        "outside of torch.compile"
+    )
+
+
+def _found_parts(module: nn.Module, forward: Callable[..., Any], args: Any, kwargs: Any, tokens: FlatTokens) -> bool:
+    """Whether there are submodules with attention of their own; they run apart from now on."""
+    joining: dict[nn.Module, bool] = {}
+    seen: dict[nn.Module, parts.Roles] = {}
+    first = _sizes(module)
+    for sizes in (first, (first[0] + 1, first[1] + 2)):
+        number = sum(sizes)
+        given = _draw(module, args, kwargs, tokens, number)
+        stack: list[nn.Module] = []
+        within = parts.watching(_row(tokens, sizes), joining, stack)
         try:
-            differs = _difference(module, forward, args, kwargs, tokens)
-        except OwnMaskError as error:
-            differs = str(error).removeprefix("mt.flat: ")
-    return None if differs is None else refusal(module, differs)
+            with parts.watched(module, stack, seen, number):
+                run(module, forward, *given, within)
+        except Exception:  # of a model that cannot run over all tokens at once
+            return False
+    found = parts.outermost(module, joining)
+    if any(part not in seen for part in found):
+        return False
+    for part in found:
+        seen[part].attends = any(joining.get(inner, False) for inner in part.modules())
+        parts.make_apart(part, seen[part])
+    return bool(found)
 
 
 def refusal(module: nn.Module, why: str) -> str:
@@ -43,7 +93,7 @@ def refusal(module: nn.Module, why: str) -> str:
         ways = f"make the model inside of it flat, mt.flat(model.base_model), or {ways}"
     return (
         f"mt.flat: {type(module).__name__} does not keep sequences apart on flat tokens: {why}. What mixes steps by "
-        "anything but attention (convolutions and recurrent layers over time, batch norms, relative biases, "
+        "anything but attention (convolutions and recurrent layers over time, batch norms, "
         f"batch_first=False) cannot be flat; {ways}"
     )
 
@@ -74,41 +124,60 @@ def _undisturbed(module: nn.Module) -> Iterator[None]:
 
 
 def _difference(
-    module: nn.Module, forward: Callable[..., Any], args: Any, kwargs: Any, tokens: FlatTokens
-) -> str | None:
-    """What differs, or None."""
-    sizes = SHORT
-    if narrow := [n for n in transformers.windows(module) if n <= settings.TRIED]:
-        sizes = (max(narrow) + 4, max(narrow) + 2)
+    module: nn.Module, forward: Callable[..., Any], args: Any, kwargs: Any, tokens: FlatTokens, apart: bool
+) -> tuple[str | None, bool]:
+    """What differs, or None; and whether ends of sequences were read."""
+    sizes = _sizes(module)
     drawn = _draw(module, args, kwargs, tokens, sum(sizes))
-    parts = {0: slice(0, sizes[0]), 1: slice(sizes[0], sum(sizes))}
-    alone = {i: _alone(module, forward, _cut(drawn, [where], sum(sizes))) for i, where in parts.items()}
+    cuts = {0: slice(0, sizes[0]), 1: slice(sizes[0], sum(sizes))}
+    try:
+        alone = {i: _alone(module, forward, _cut(drawn, [where], sum(sizes))) for i, where in cuts.items()}
+    except Exception as error:
+        return f"on {min(sizes)} or {max(sizes)} steps alone it raises {type(error).__name__}: {error}", False
     if (mixed := _mixed_batch(module, forward, drawn, sizes)) is not None:
-        return mixed
+        return mixed, False
+    reads = False
     worst = 0.0
     for order in ((0, 1), (1, 0)):
-        lengths = [sizes[i] for i in order]
-        grid = grid_of_lengths(lengths, "right", tokens.grid.device)
-        row = FlatTokens(tokens.values, grid)
-        inside_args, inside_kwargs = _cut(drawn, [parts[i] for i in order], sum(sizes))
-        together = _compared(run(module, forward, inside_args, inside_kwargs, row))
+        lengths = (sizes[order[0]], sizes[order[1]])
+        within = Within(_row(tokens, lengths), apart)
+        try:
+            together = _compared(run(module, forward, *_cut(drawn, [cuts[i] for i in order], sum(sizes)), within))
+        except OwnMaskError as error:
+            return str(error).removeprefix("mt.flat: "), False
+        except Exception as error:  # of what runs on each alone
+            return f"on two together it raises {type(error).__name__}: {error}", False
+        reads = reads or within.mode.read
         starts = [0, lengths[0]]
         for place, i in enumerate(order):
             expected = _compared(alone[i])
             if len(expected) != len(together):
-                return "it gives other outputs for two sequences than for one"
+                return "it gives other outputs for two sequences than for one", False
             for got, wanted in zip(together, expected, strict=True):
                 found = _part(got, wanted, starts[place], sizes[i], sum(sizes), place)
                 if isinstance(found, str):
-                    return found
+                    return found, False
                 scale = max(1.0, float(wanted.abs().max())) if wanted.numel() else 1.0
                 gap = float((found - wanted).abs().max()) / scale if wanted.numel() else 0.0
                 limit = TOLERANCE.get(got.dtype, 0.0)
                 if not gap <= limit:
                     worst = max(worst, gap) if gap == gap else float("nan")
     if worst != 0.0:
-        return f"two sequences together differ by {worst:.2g} from each of them alone"
-    return None
+        return f"two sequences together differ by {worst:.2g} from each of them alone", False
+    return None, reads
+
+
+def _sizes(module: nn.Module) -> tuple[int, int]:
+    """The lengths of the two sequences."""
+    reach = [(p.kernel_size[0] - 1) * p.dilation[0] for p in module.modules() if isinstance(p, nn.Conv1d)]
+    if narrow := [n for n in (*transformers.windows(module), *reach) if n <= settings.TRIED]:
+        return max(narrow) + 4, max(narrow) + 2
+    return SHORT
+
+
+def _row(tokens: FlatTokens, lengths: tuple[int, ...]) -> FlatTokens:
+    """Sequences of these lengths, one after the other."""
+    return FlatTokens(tokens.values, grid_of_lengths(lengths, "right", tokens.grid.device))
 
 
 def _mixed_batch(module: nn.Module, forward: Callable[..., Any], drawn: Any, sizes: tuple[int, int]) -> str | None:
@@ -121,7 +190,10 @@ def _mixed_batch(module: nn.Module, forward: Callable[..., Any], drawn: Any, siz
             return torch.cat([x[:, row] for row in rows])
         return x
 
-    both = _compared(_alone(module, forward, tree_map(stack, drawn)))
+    try:
+        both = _compared(_alone(module, forward, tree_map(stack, drawn)))
+    except Exception:  # a head that takes no batch without a padding token
+        return None
     for place, row in enumerate(rows):
         single = _compared(_alone(module, forward, _cut(drawn, [row], total)))
         for many, one in zip(both, single, strict=True):
@@ -178,7 +250,7 @@ def _draw(module: nn.Module, args: Any, kwargs: Any, tokens: FlatTokens, number:
                 return torch.randint(low, table.num_embeddings, some.shape, device=x.device)
         return some
 
-    return tree_map(draw, (args, {name: value for name, value in kwargs.items() if name != "labels"}))
+    return tree_map(draw, (args, {name: value for name, value in kwargs.items() if name not in TOLD}))
 
 
 def _cut(drawn: Any, parts: list[slice], total: int) -> Any:

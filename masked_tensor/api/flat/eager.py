@@ -13,9 +13,11 @@ from ...errors import UnsupportedOpError
 from ...packing import Packed
 from ...packing.grid import same_places
 from ...rules.cross_entropy import IGNORED
+from . import transformers
+from .attention import Within
 from .call import run
 from .tokens import FlatTokens, from_flat, gathered, stored_tokens, to_flat, tokens_of
-from .verified import why_not
+from .verified import verified
 
 Forward = Callable[..., Any]
 
@@ -28,11 +30,17 @@ def call(module: nn.Module, forward: Forward, args: tuple[Any, ...], kwargs: dic
         return forward(module, *args, **kwargs)
     if torch.compiler.is_exporting():
         raise errors.exporting()
+    if transformers.has_choices(module):
+        raise UnsupportedOpError(
+            f"mt.flat: {type(module).__name__} takes several sequences for each row; make the model inside of it flat, "
+            "mt.flat(model.base_model)"
+        )
     tokens = to_flat(first)
     inside_args, inside_kwargs = _entered(given, first, tokens)
-    if (refusal := why_not(module, forward, inside_args, inside_kwargs, tokens)) is not None:
-        raise UnsupportedOpError(refusal)
-    out = run(module, forward, inside_args, inside_kwargs, tokens)
+    found = verified(module, forward, inside_args, inside_kwargs, tokens)
+    if found.refusal is not None:
+        raise UnsupportedOpError(found.refusal)
+    out = run(module, forward, inside_args, inside_kwargs, Within(tokens, found.apart))
     return _left(out, tokens)
 
 
@@ -102,7 +110,8 @@ def _flattened(x: MaskedTensor, tokens: FlatTokens) -> Tensor:
 def _other_lengths(stored: Packed, tokens: FlatTokens) -> str:
     return (
         f"mt.flat: two inputs have different lengths, {stored.grid.sizes} and {tokens.grid.sizes} of batches "
-        f"{tuple(stored.grid.shape)} and {tuple(tokens.grid.shape)}; all that is masked must have the same steps"
+        f"{tuple(stored.grid.shape)} and {tuple(tokens.grid.shape)}; all that is masked must have the same steps; "
+        "of an encoder-decoder make the encoder flat, mt.flat(model.encoder)"
     )
 
 

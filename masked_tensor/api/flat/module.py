@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import torch
 from torch import nn
 
-from . import heads, transformers
+from . import heads, parts, transformers
 from .classes import heir, put, take_back, wrapped_module
 from .eager import call
 from .traced import call_compiled
@@ -64,6 +64,7 @@ def flat(module: Module, on: bool = True, *, check: bool = True) -> Module:
     elif module.__dict__.pop("flat_way", None) is not None:
         heads.restore(module)
         transformers.restore(module)
+        parts.restore(module)
         take_back(module)
     return module
 

@@ -130,7 +130,7 @@ def _missing(stored: Packed) -> str:
     assert stored.inner is not None
     which = "a step, or a feature of one, is missing"
     if stored.grid.host:
-        whole = stored.inner.flatten(1).all(1)
+        whole = stored.inner.view(len(stored.inner), -1).all(1)
         at = int((~whole).nonzero()[0])
         b, t = int(stored.grid.batch[at]), int(stored.grid.time[at])
         part = "" if not bool(stored.inner[at].any()) else "a feature of "

@@ -70,7 +70,8 @@ def _flat_configuration(kind: Any) -> Any:
     before = getattr(kind, ATTENTION)
 
     def chosen(self: Any) -> Any:
-        return before.fget(self) if mode_in_force() is None else NAME
+        mode = mode_in_force()
+        return before.fget(self) if mode is None or mode.apart else NAME
 
     return heir(kind, _flat_configuration, **{ATTENTION: property(chosen, before.fset)})
 
@@ -131,6 +132,18 @@ def windows(module: nn.Module) -> list[int]:
     names = ("sliding_window", "local_attention", "attention_window", "window_size", "attention_chunk_size")
     found = [getattr(config, name, None) for config in configurations(module) for name in names]
     return [n for n in found if type(n) is int and n > 0]
+
+
+def has_choices(module: nn.Module) -> bool:
+    """Whether a model takes ``(B, choices, T)``."""
+    return type(module).__name__.endswith("ForMultipleChoice") and bool(configurations(module))
+
+
+def depends_on_length(module: nn.Module) -> str | None:
+    """What a configuration says that short sequences do not show, or None."""
+    if any(getattr(config, "attention_type", None) == "block_sparse" for config in configurations(module)):
+        return "its attention is another one for long inputs (attention_type='block_sparse')"
+    return None
 
 
 def without_prediction_over_borders(labels: Tensor, position_ids: Tensor) -> Tensor:

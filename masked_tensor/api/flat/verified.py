@@ -12,7 +12,7 @@ from ...compat import tree_leaves, tree_map
 from ...engine.dynamo import trace_as_constant
 from ...packing.grid import grid_of_lengths
 from . import transformers
-from .check import SHORT, what_differs
+from .check import SHORT, Found, not_compiled, what_differs
 from .described import described, is_description
 from .tokens import FlatTokens
 
@@ -31,15 +31,15 @@ class Way:
     """How a module is flat: whether it is verified, and what was found for each kind of call."""
 
     check: bool
-    found: dict[Any, str | None] = field(default_factory=dict)  #: what is wrong with it, or None
+    found: dict[Any, Found] = field(default_factory=dict)
     weights: bool = False  #: whether it asks ``F.multi_head_attention_forward`` for weights, beside torch's own modules
 
 
-def why_not(module: nn.Module, forward: Callable[..., Any], args: Any, kwargs: Any, tokens: FlatTokens) -> str | None:
-    """What is wrong with a module, or None; it is compared at the first call of a kind."""
+def verified(module: nn.Module, forward: Callable[..., Any], args: Any, kwargs: Any, tokens: FlatTokens) -> Found:
+    """What is wrong with a module, and how it runs; it is compared at the first call of a kind."""
     way: Way = module.__dict__["flat_way"]
     if not way.check:
-        return None
+        return Found()
     key = _kind_of_call(args, kwargs)
     if key not in way.found:
         if not tokens.grid.index.shape[0]:  # compared by whoever asks first: ranks must not disagree
@@ -90,7 +90,8 @@ def told(module: nn.Module, args: Any, kwargs: Any) -> Told:
             kind: Any = type(module)
             forward = kind.flat_of.forward
             inside_args, inside_kwargs, tokens = drawn(args, kwargs)
-            refusal = why_not(module, forward, inside_args, inside_kwargs, tokens)
+            way = verified(module, forward, inside_args, inside_kwargs, tokens)
+            refusal = way.refusal or not_compiled(module, way)
             if module.__dict__["flat_way"].weights:
                 refusal = refusal or WEIGHTS
             wants = transformers.wanted(module, forward, inside_kwargs)
