@@ -434,10 +434,12 @@ ANYTHING = {
         from_attention_mask.inputs from_attention_mask.return testing.assert_close.actual testing.assert_close.expected
         testing.check_invisible_data.function testing.check_invisible_data.inputs testing.check_rule.function
         testing.check_flat.inputs testing.check_flat.named testing.check_rule.inputs to_left.x to_right.x explain.op
+        explain.inputs explain.keywords
         """,
     "arguments and results of rules": """
         extend.pack_like.result extend.pack_like.return extend.packed_rule.return extend.packed_rule.rule
-        extend.register_container.return extend.register_rule.params extend.register_rule.return
+        extend.register_container.return extend.register_kernel.backward extend.register_kernel.forward
+        extend.register_kernel.twice extend.register_rule.params extend.register_rule.return
         extend.sparse_rule.return extend.sparse_rule.rule
         """,
     "what a library of others is given": """

@@ -261,6 +261,19 @@ def test_readers_of_containers() -> None:
     )
 
 
+def test_kernels() -> None:
+    refused(
+        ValueError,
+        lambda: mt.extend.register_kernel("softmin", "cpu", lambda *_: (ones(2), ())),
+        """no rule asks for a kernel named 'softmin': explain(op, *inputs) names those that an op asks for""",
+    )
+    refused(
+        TypeError,
+        lambda: mt.explain(torch.nn.Flatten, ones(2)),
+        """<class 'torch.nn.modules.flatten.Flatten'> cannot be called on inputs: give the function or the module itself""",
+    )
+
+
 def test_counts_of_what_new_ones_made() -> None:
     x = mt.masked_tensor([[1.0], [None]])
     with mt.strict():

@@ -7,7 +7,10 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import masked_tensor as mt
 from masked_tensor import kernels
+from masked_tensor.extend import register_kernel
 from masked_tensor.kernels import Kernel, table
+
+NAN = float("nan")
 
 
 def triple(x: Tensor, y: Tensor | None, factor: float) -> tuple[Tensor, Tensor]:
@@ -138,3 +141,33 @@ def test_without_what_kernels_need_the_formula_serves(monkeypatch):
     monkeypatch.setitem(table.ROOMS, "cpu", ".gpu.register")
     assert mt.softmax(torch.zeros(2), 0, mask=torch.tensor([True, True])).tolist() == [0.5, 0.5]
     assert table.MISSING.pop("cpu", "") or torch.cuda.is_available()
+
+
+def test_explain_says_which_kernel_serves_and_why_another_does_not():
+    x = mt.masked_tensor(torch.randn(4, 4), torch.eye(4) == 0)
+    asked = mt.explain(torch.softmax, x, -1).splitlines()
+    assert asked[0].startswith("aten::softmax")
+    assert asked[-1] == "kernel  softmax, on cpu: serves"
+    assert mt.explain("sum", x, 1).splitlines()[-1].endswith("of fewer than 524288 elements the formula costs less")
+    assert mt.explain(torch.nn.LayerNorm(4), x).splitlines()[-1].startswith("kernel  standardize, on cpu: does not")
+    assert mt.explain(torch.exp, x).splitlines()[-1] == "kernel  none is asked: the rule is a formula"
+    assert kernels.KERNELS["sum", "cpu"].least == "LARGE", "the table is as it was"
+
+
+def test_a_kernel_of_ones_own_is_asked_first(monkeypatch):
+    for key in (("softmax", "cpu"), ("sum", "cpu")):
+        monkeypatch.setitem(kernels.KERNELS, key, kernels.KERNELS[key])  # put back at the end
+    seen = []
+
+    def forward(data, mask, dim, log):
+        seen.append(dim)
+        return data.masked_fill(~mask, -float("inf")).softmax(dim).masked_fill(~mask, 0), (mask,)
+
+    register_kernel("softmax", "cpu", forward, serves=lambda data, mask, dim, log: "a logarithm" if log else None)
+    x = mt.masked_tensor(torch.tensor([[1.0, NAN, 1.0]]), torch.tensor([[True, False, True]]))
+    assert x.softmax(1).tolist() == [[0.5, None, 0.5]]
+    x.log_softmax(1)
+    x.clone().requires_grad_().softmax(1)
+    assert seen == [1], "it has no backward, and serves no logarithm"
+    with pytest.raises(ValueError, match="no rule asks for a kernel named 'softmin': explain"):
+        register_kernel("softmin", "cpu", forward)

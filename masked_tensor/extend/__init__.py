@@ -12,6 +12,7 @@ from ..packing import Packed
 from ..pair import Pair, Payload
 from . import data, libraries, masks, means, ranks
 from .fills import guard, select, zero_masked
+from .kernels import register_kernel
 from .report import packing_report
 from .segments import Segments
 from .storage import pack_like, packed_features, packed_reduction, packed_rule, sparse_reduction, sparse_rule
@@ -34,6 +35,7 @@ __all__ = [
     "packing_report",
     "ranks",
     "register_container",
+    "register_kernel",
     "register_rule",
     "select",
     "sparse_reduction",

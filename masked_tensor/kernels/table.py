@@ -68,7 +68,7 @@ def run(name: str, formula: Callable[..., Any], tensors: Tensors, *options: Any)
     if type(data) in _MEMORY and not in_transform():
         device = data.device.type
         if device in ROOMS:
-            _import_kernels(device)
+            import_kernels(device)
         kernel = KERNELS.get((name, device)) or KERNELS.get((name, ANY))
         while kernel is not None:
             if not kernel.least or data.numel() >= getattr(settings, kernel.least):
@@ -110,7 +110,8 @@ def _are_memory(grads: Sequence[Tensor]) -> bool:
     return not in_transform()
 
 
-def _import_kernels(device: str) -> None:
+def import_kernels(device: str) -> None:
+    """Those of a device that needs more than torch."""
     try:
         import_module(ROOMS.pop(device), __package__)
     except KeyError:  # another thread is importing them

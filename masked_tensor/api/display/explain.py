@@ -8,25 +8,30 @@ from typing import Any
 from ...compat import schema
 from ...engine import table
 from ...engine.table import Entry
+from ...kernels.watching import watched
 from ...rules import FAMILIES
 from . import op_lookup
 
 _HOME = {op: family.__name__ for family in FAMILIES for op in family.OPS}
 
 
-def explain(op: Any) -> str:
+def explain(op: Any, *inputs: Any, **keywords: Any) -> str:
     """What an operator means for masked tensors, and which rule computes it, as text.
 
-    What is made of several operators says which; the first three are explained.
+    What is made of several operators says which; the first three are explained. With inputs the operator is called on
+    them, to see which kernel serves, and why another does not.
 
     Args:
         op (Any): A name (``"add"``, ``"F.relu"``, ``"x.sum"``, ``"@"``, ``"aten::add.Tensor"``, ``"mylib::scale"``), a
             function (``torch.einsum``), or a module or its class (``nn.Conv1d``).
+        *inputs (Any): What the function or module is called with.
+        **keywords (Any): The same, by name.
 
     Returns:
         str: The schema, the meaning, the rule, and the packed and sparse rule of each operator.
 
     Raises:
+        TypeError: There are inputs, and ``op`` is nothing that can be called on them.
         KeyError: Nothing is known under that name; the error lists names that come close.
 
     Example:
@@ -34,7 +39,11 @@ def explain(op: Any) -> str:
         aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
         >>> print(mt.explain(torch.nn.CrossEntropyLoss).splitlines()[0])
         CrossEntropyLoss calls cross_entropy_loss
+        >>> print(mt.explain(torch.sum, mt.masked_tensor([1.0, None]), 0).splitlines()[-1])
+        kernel  sum, on cpu: does not serve: of fewer than 524288 elements the formula costs less
     """
+    if inputs or keywords:
+        return "\n".join([explain(op), "", *_kernels_asked(op, *inputs, **keywords)])
     if isinstance(op, str):
         found = _describe(op)
         if found:
@@ -58,6 +67,16 @@ def explain(op: Any) -> str:
     close = difflib.get_close_matches(str(shown), op_lookup.known_operators(), 3)
     hint = f"; did you mean {', '.join(close)}?" if close else "; python -m masked_tensor prints all"
     raise KeyError(f"no operator is known as {shown!r}{hint}")
+
+
+def _kernels_asked(op: Any, *inputs: Any, **keywords: Any) -> list[str]:
+    """Which kernels are asked while the operator runs on these inputs, and what they answer."""
+    function = op_lookup.function_of(op)
+    if function is None:
+        raise TypeError(f"{op!r} cannot be called on inputs: give the function or the module itself")
+    with watched() as lines:
+        function(*inputs, **keywords)
+    return [f"kernel  {line}" for line in lines or ["none is asked: the rule is a formula"]]
 
 
 MOST = 3  #: operators that are explained of those that a module calls

@@ -58,6 +58,12 @@ def module_of(op: Any) -> bool:
     return isinstance(op, nn.Module) or (inspect.isclass(op) and issubclass(op, nn.Module))
 
 
+def function_of(op: Any) -> Callable[..., Any] | None:
+    """What is called for ``op``, a name or the function or module itself."""
+    found = _object(_strip_namespace(op)) if isinstance(op, str) else op
+    return found if callable(found) and not inspect.isclass(found) else None
+
+
 def _strip_namespace(op: str) -> str:
     op = SYMBOLS.get(op.strip(), op.strip().removesuffix("()"))
     if op.endswith("]") and "[" in op:

@@ -1,0 +1,50 @@
+"""Kernels of your own: what computes an op of this package on a device in fewer passes than its formula."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..kernels.table import ANY, KERNELS, ROOMS, Kernel, import_kernels
+
+
+def register_kernel(
+    op: str,
+    device: str,
+    forward: Callable[..., tuple[Any, tuple[Any, ...]]],
+    backward: Callable[..., Sequence[Any]] | None = None,
+    *,
+    serves: Callable[..., str | None] | None = None,
+    twice: Callable[..., Sequence[Any]] | None = None,
+) -> None:
+    """Adds a kernel, which is asked before those that are there; a call that it does not serve goes to them.
+
+    All functions get the tensors of the op (data and mask first), then its options. What is traced, wrapped by a
+    transform or on another device never reaches it. A kernel that is not made of torch's own ops is hidden from tracers
+    and counters, who are given the formula.
+
+    Args:
+        op (str): The name that a rule asks for, such as ``"softmax"`` or ``"sum"``; ``explain`` with inputs names it.
+        device (str): The type of device, such as ``"cuda"``.
+        forward (callable): ``(*tensors, *options)`` to the result and a tuple of what backward is given.
+        backward (callable, optional): ``(saved, gradient, *options)`` to a gradient, or None, for each tensor; 0 under
+            the mask. Without it the kernel serves where nothing is differentiated.
+        serves (callable, optional): ``(*tensors, *options)`` to None, or to the reason why not. It reads no value.
+        twice (callable, optional): As ``backward``, in ops that autograd records, for second derivatives. Without it
+            the derivative of the formula is taken.
+
+    Raises:
+        ValueError: No rule asks for a kernel of that name.
+
+    Example:
+        >>> from masked_tensor.extend import register_kernel
+        >>> def forward(data, mask, payload, dims, keepdim, dtype):
+        ...     return data.where(mask, 0).sum(dims, keepdim, dtype=dtype), ()
+        >>> register_kernel("sum", "hpu", forward, serves=lambda data, *_: None if data.dim() < 5 else "too many")
+    """
+    if device in ROOMS:
+        import_kernels(device)
+    if op not in {name for name, _ in KERNELS}:
+        raise ValueError(
+            f"no rule asks for a kernel named {op!r}: explain(op, *inputs) names those that an op asks for"
+        )
+    there = KERNELS.get((op, device)) or KERNELS.get((op, ANY))
+    KERNELS[op, device] = Kernel(forward, backward, serves, twice, opaque=True, otherwise=there)
