@@ -65,19 +65,21 @@ def serves(
     q: Tensor, k: Tensor, v: Tensor, runs: list[Run], masks: list[Any], dropout: float, causal: bool, *_: Any
 ) -> str | None:
     number, queries, keys = runs[0][1:]
-    first = (x[: number * n].unflatten(0, (number, n)).transpose(1, 2) for x, n in ((q, queries), (k, keys), (v, keys)))
-    return why_not(q, k, v, *first, masks[0], dropout, causal)
+    parts = (q, queries), (k, keys), (v, keys)
+    first = [x[: number * n].unflatten(0, (number, n)).transpose(1, 2) for x, n in parts]
+    return why_not((q, k, v), first, masks[0], dropout, causal)
 
 
 def why_not(
-    q: Tensor, k: Tensor, v: Tensor, a: Tensor, b: Tensor, c: Tensor, mask: Tensor | None, dropout: float, causal: bool
+    given: Sequence[Tensor], first: Sequence[Tensor], mask: Tensor | None, dropout: float, causal: bool
 ) -> str | None:
-    """Whether torch would choose the kernel for ``(B, H, T, D)``, and its gradient is all that is asked for."""
-    if not any(is_tracked(x) for x in (q, k, v)):
+    """Whether torch would choose the kernel for ``first``, ``(B, H, T, D)``, and all that is asked is its gradient."""
+    if not any(is_tracked(x) for x in given):
         return "where nothing is differentiated torch's own call costs no more"
+    q, k, v = first
     if q.shape[1] != k.shape[1] or (mask is not None and mask.requires_grad):
         return "it repeats no heads, and has no gradient of a mask"
-    choice: int = torch._fused_sdp_choice(a, b, c, mask, dropout, causal)
+    choice: int = torch._fused_sdp_choice(q, k, v, mask, dropout, causal)
     return None if choice == SDPBackend.FLASH_ATTENTION.value else "torch would choose another kernel"
 
 
@@ -160,15 +162,16 @@ def backward(
     saved: Any, grad: Tensor, runs: list[Run], masks: Any, dropout: float, causal: bool, scale: float | None, *_: Any
 ) -> list[Tensor]:
     """The gradients of queries, keys and values."""
-    sums, biases = saved[4 : 4 + len(runs)], saved[4 + len(runs) :]
-    return attend_backward(grad, *saved[:4], sums, runs, biases, causal, scale)
+    q, k, v, result, *rest = saved
+    return attend_backward(grad, q, k, v, result, rest[: len(runs)], runs, rest[len(runs) :], causal, scale)
 
 
 def twice(
     saved: Any, grad: Tensor, runs: list[Run], masks: Any, dropout: float, causal: bool, scale: float | None, *_: Any
 ) -> list[Tensor]:
     """The same, where a gradient of these gradients may be asked for."""
-    return differentiate(grad, *saved[:3], runs, saved[4 + len(runs) :], causal, scale)
+    q, k, v, _, *rest = saved
+    return differentiate(grad, q, k, v, runs, rest[len(runs) :], causal, scale)
 
 
 KERNELS["attention", "cpu"] = Kernel(forward, backward, serves, twice)

@@ -58,14 +58,16 @@ def backward(saved: Any, grad: Tensor, rows: Rows, runs: Any, hidden: Any, _: fl
 
 def twice(saved: Any, grad: Tensor, rows: Rows, runs: Any, hidden: Any, _: float, causal: bool, scale: Any) -> Any:
     """The same, where a gradient of these gradients may be asked for."""
-    return attention.differentiate(grad, *saved[:3], runs, [None] * len(runs), causal, scale)
+    q, k, v = saved[:3]
+    return attention.differentiate(grad, q, k, v, runs, [None] * len(runs), causal, scale)
 
 
 def serves(
     q: Tensor, k: Tensor, v: Tensor, rows: Rows, _: Any, __: Any, dropout: float, causal: bool, *___: Any
 ) -> Any:
     """As for runs."""
-    return attention.why_not(q, k, v, *(x.transpose(0, 1)[None] for x in (q, k, v)), None, dropout, causal)
+    given = q, k, v
+    return attention.why_not(given, [x.transpose(0, 1)[None] for x in given], None, dropout, causal)
 
 
 KERNELS["attention_rows", "cpu"] = Kernel(forward, backward, serves, twice)
