@@ -14,6 +14,7 @@ from torch import Tensor
 from .. import masks, pair
 from ..errors import expect_positions, expect_shape
 from ..kernels.precision import rounds_noticeably
+from ..kernels.softmax import INFINITY
 from ..op import Op, ops
 from ..packing import losses as packed
 from ..pair import Pair, Payload
@@ -21,7 +22,7 @@ from ..select import select, zero_masked
 from ..shared.averaging import MEAN, NONE, SUM, average, finish_average, reduce_loss
 from ..sparse import operators
 from ..sparse.rules import sparse_rule
-from .softmax import INFINITY, softmax
+from .softmax import softmax
 
 Operand = Pair | Tensor
 IGNORED = -100
