@@ -39,7 +39,7 @@ class Flat(TorchFunctionMode):
     positions were not given by the caller, ``read`` that ends were read.
     """
 
-    tokens: FlatTokens | None = None
+    tokens: Any = None
     apart = inside = counted = read = False
 
     def __init__(self, index: Tensor, lengths: Tensor, places: Tensor, grid: Grid | None = None) -> None:

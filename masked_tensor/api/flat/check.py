@@ -73,7 +73,7 @@ def _found_parts(module: nn.Module, forward: Callable[..., Any], args: Any, kwar
         within = parts.watching(_row(tokens, sizes), joining, stack)
         try:
             with parts.watched(module, stack, seen, number):
-                run(module, forward, *given, within)
+                run(module, forward, given[0], given[1], within)
         except Exception:  # of a model that cannot run over all tokens at once
             return False
     found = parts.outermost(module, joining)
@@ -142,7 +142,8 @@ def _difference(
         lengths = (sizes[order[0]], sizes[order[1]])
         within = Within(_row(tokens, lengths), apart)
         try:
-            together = _compared(run(module, forward, *_cut(drawn, [cuts[i] for i in order], sum(sizes)), within))
+            inside_args, inside_kwargs = _cut(drawn, [cuts[i] for i in order], sum(sizes))
+            together = _compared(run(module, forward, inside_args, inside_kwargs, within))
         except OwnMaskError as error:
             return str(error).removeprefix("mt.flat: "), False
         except Exception as error:  # of what runs on each alone

@@ -63,4 +63,4 @@ def _starts(tokens: FlatTokens, last: bool = False) -> Tensor:
 
 
 #: What gives None where it is to be left to torch.
-READERS = {GET: get, torch.argmax: argmax, Tensor.argmax: argmax, CROSS_ENTROPY: cross_entropy}
+READERS: dict[Any, Any] = {GET: get, torch.argmax: argmax, Tensor.argmax: argmax, CROSS_ENTROPY: cross_entropy}

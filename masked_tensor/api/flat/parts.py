@@ -43,8 +43,10 @@ class Roles:
         """With those of other calls, for arguments that these did not have."""
         if other is None:
             return self
-        both = ({**a, **b} for a, b in ((other.arguments, self.arguments), (other.outputs, self.outputs)))
-        return Roles(*both, other.hiding | self.hiding, other.counting | self.counting, self.attends)
+        return Roles(
+            {**other.arguments, **self.arguments}, {**other.outputs, **self.outputs}, other.hiding | self.hiding,
+            other.counting | self.counting, self.attends,
+        )  # fmt: skip
 
     def see(self, args: tuple[Any, ...], kwargs: dict[str, Any], names: list[str], out: Any, number: int) -> None:
         """One more call, with ``number`` tokens: what is a dimension of tokens is one in every call."""
@@ -103,12 +105,7 @@ def _apart_class(kind: Any) -> Any:
             mode.inside = False
         return _each(out, "", lambda x, key: layout.unpad(x) if roles.outputs.get(key, frozenset()) >= {1} else x)
 
-    return heir(kind, _made_apart, forward=forward)
-
-
-def _made_apart(kind: Any) -> Any:
-    new = _apart_class(kind)
-    return new.__new__(new)
+    return heir(kind, _apart_class, forward=forward)
 
 
 def _entered(
