@@ -13,7 +13,6 @@ import pytest
 import torch
 
 from masked_tensor import masks
-from masked_tensor.kernels.table import ROOMS
 
 from .helpers.forced import packing
 
@@ -25,9 +24,6 @@ if os.environ.get("MASKED_TENSOR_PACKED"):
         with packing():
             yield
 
-
-if os.environ.get("MASKED_TENSOR_KERNELS") == "off":
-    ROOMS.clear()  # what devices import when they are first asked
 
 # Of every seed torch keeps, for each kind of device that is not there, a call with the whole stack it came from: 0.7 ms
 # as deep as a test lies, and seeds are set some ten thousand times.

@@ -194,7 +194,9 @@ def _given(operands: Sequence[Tensor | None]) -> tuple[bool, bool, bool]:
 
 def _dtypes(operands: Sequence[Tensor | None]) -> tuple[torch.dtype, torch.dtype]:
     """The dtype of the result, and the one to add up in."""
-    dtype = torch.result_type(operands[0], operands[1]) if operands[1] is not None else operands[0].dtype
+    data, target = operands[:2]
+    assert data is not None
+    dtype = data.dtype if target is None else torch.result_type(data, target)
     return dtype, layout.wide_dtype(dtype)
 
 
