@@ -15,7 +15,7 @@ import masked_tensor
 collect_ignore = (
     [] if find_spec("sklearn") else ["masked_tensor/sklearn", "masked_tensor/stats/sklearn.py"]
 )  # its examples need it
-collect_ignore.append("masked_tensor/kernels/gpu")  # no examples, and it imports Triton
+collect_ignore += ["masked_tensor/kernels/gpu", "tests/helpers/gpu_compiler.py"]  # no examples, and they import Triton
 if "PYTEST_XDIST_WORKER" in os.environ:
     torch.set_num_threads(1)  # the workers share the cores
 

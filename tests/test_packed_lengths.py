@@ -29,9 +29,25 @@ from .sweep import SKIPPED
 
 SAMPLES = int(os.environ.get("MASKED_TENSOR_LENGTHS", "0"))  # of each entry; 0: one of every eighth
 #: several ops: after one that loses lengths, such as the resizing of a transform, the others know of none
-PROGRAMS = {"fft.fft2", "fft.hfft2", "fft.ifft2", "linalg.cond", "pca_lowrank", "svd_lowrank"}
+PROGRAMS = {
+    "fft.fft2",
+    "fft.hfft2",
+    "fft.ifft2",
+    "fft.ihfft2",
+    "fft.irfft2",
+    "fft.rfft2",
+    "linalg.cond",
+    "pca_lowrank",
+    "svd_lowrank",
+}
 NAMES = sorted(name for name in database.ENTRIES if name not in {*SKIPPED, *PROGRAMS})
-CALLS = [(name, call) for name, calls in ragged_calls.calls().items() for call in calls]
+#: two ops, too: steps (N, ...) of a whole batch have no batch, and one that is made of them reads lengths from its mask
+FLATTENED = {
+    "cosine_embedding_loss", "multi_margin_loss", "multilabel_margin_loss", "multilabel_soft_margin_loss",
+    "nn.Bilinear", "nn.CosineEmbeddingLoss", "nn.MultiLabelMarginLoss", "nn.MultiLabelSoftMarginLoss",
+    "nn.MultiMarginLoss",
+}  # fmt: skip
+CALLS = [(name, call) for name, calls in ragged_calls.calls().items() for call in calls if name not in FLATTENED]
 TURN = 8
 BATCH, TIME = 5, 11  # sizes by which the dimensions of a result are known
 LENGTHS = [3, 2, 4]

@@ -29,7 +29,6 @@ def form(function: Callable[P, R]) -> Callable[P, R]:
     """A functional form: where it fails the error names the argument, and what is packed keeps its lengths."""
     code: Any = getattr(function, "__code__", None)
     keep, packed, wrong, explained = keep_of_form, any_packed, WRONG, explain
-    kept = FORM_KINDS.get(function.__name__, lost) is not lost
 
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
@@ -37,7 +36,7 @@ def form(function: Callable[P, R]) -> Callable[P, R]:
         except wrong as error:
             explained(function, args, kwargs, error)
             raise
-        if kept and (packed(args) or (kwargs and packed(kwargs.values()))):
+        if packed(args) or (kwargs and packed(kwargs.values())):
             return keep(function.__name__, code.co_varnames, args, kwargs, result)
         return result
 

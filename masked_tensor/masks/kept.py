@@ -6,6 +6,7 @@ transforms and tracers, nor while a CUDA graph is captured, and on a GPU it serv
 
 import weakref
 from collections.abc import Callable, Hashable
+from functools import partial
 from typing import Any
 
 import torch
@@ -83,12 +84,12 @@ def _kept_with(mask: Tensor) -> dict[Hashable, Any] | None:
     if mask.is_inference():
         return None
     kept: dict[Hashable, Any] = {}
-    KEPT[place] = weakref.ref(mask, lambda gone: _drop(place, gone)), kept
+    KEPT[place] = weakref.ref(mask, partial(_drop, KEPT, place)), kept
     return kept
 
 
-def _drop(place: int, gone: weakref.ref[Tensor]) -> None:
-    """Another mask may have the place by now."""
-    found = KEPT.get(place)
+def _drop(every: dict[int, Any], place: int, gone: weakref.ref[Tensor]) -> None:
+    """Another mask may have the place by now; of this module no name may be left, at the end of the process."""
+    found = every.get(place)
     if found is not None and found[0] is gone:
-        del KEPT[place]
+        del every[place]

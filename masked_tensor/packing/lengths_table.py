@@ -168,7 +168,7 @@ _FORMS: dict[Kind, str] = {
         batch_norm binary_cross_entropy binary_cross_entropy_with_logits cosine_embedding_loss gaussian_nll_loss
         group_norm hinge_embedding_loss huber_loss instance_norm kl_div l1_loss local_response_norm
         margin_ranking_loss masked_fill mse_loss multi_margin_loss multilabel_margin_loss multilabel_soft_margin_loss
-        nll_loss poisson_nll_loss smooth_l1_loss soft_margin_loss triplet_margin_loss
+        cross_entropy nll_loss poisson_nll_loss smooth_l1_loss soft_margin_loss triplet_margin_loss
         """,
     written: "masked_fill_ masked_scatter masked_scatter_",
     along: """
@@ -178,7 +178,7 @@ _FORMS: dict[Kind, str] = {
     quantiles: "quantile nanquantile",
     extreme: "max min",
     lost: """
-        average corrcoef cov cross_entropy dist log_prob masked_select rolling scaled_dot_product_attention unique
+        average corrcoef cov dist log_prob masked_select rolling scaled_dot_product_attention unique
         unique_consecutive
         """,
 }
