@@ -19,6 +19,7 @@ from ..engine.boundary import enter_leave
 from ..engine.tensor import MaskedTensor
 from ..layouts.elements import canonical
 from ..pair import Pair, as_pair
+from ..shared.order_statistics import quantile_rank as quantile_rank
 from ..sparse.reduction import take_valid
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "lists",
     "numbers",
     "plain",
+    "quantile_rank",
     "read",
     "read_rows",
     "read_table",

@@ -26,10 +26,25 @@ def select_median(data: Tensor, dim: int | None, keepdim: bool, skip_nan: bool) 
 def quantile_rank(
     share: Tensor | float, numbers: Tensor, nans: Tensor | None = None, alphap: float = 1.0, betap: float = 1.0
 ) -> Tensor:
-    """Where the quantile of so many ``numbers`` lies, between two of them, or the last of the ``nans`` behind them.
+    """Where the quantile of so many sorted numbers lies, between two of them, or the last of the NaN behind them.
 
     The plotting positions of scipy.stats.mstats.mquantiles: entry k of n is the ``(k - alphap) / (n + 1 - alphap -
     betap)`` quantile; ``alphap = betap = 1`` is ``share * (n - 1)``.
+
+    Args:
+        share (Tensor or float): From 0 to 1, broadcastable to ``numbers``.
+        numbers (Tensor): How many numbers there are, of any shape.
+        nans (Tensor, optional): How many NaN lie behind them, which count, too.
+        alphap (float, optional): See above.
+        betap (float, optional): See above.
+
+    Returns:
+        Tensor: In the shape of ``numbers``; counted from 0.
+
+    Example:
+        >>> from masked_tensor.extend import data
+        >>> data.quantile_rank(0.5, torch.tensor([4, 5]))
+        tensor([1.5000, 2.0000])
     """
     last = (numbers - 1).clamp_min(0)
     if alphap == betap == 1:

@@ -7,6 +7,8 @@ the last edge there is one more bin each.
 import torch
 from torch import Tensor
 
+from ..extend.data import quantile_rank
+
 
 def checked_edges(edges: Tensor, features: int) -> Tensor:
     """The edges of each column ``(features, n)``, in float64."""
@@ -39,7 +41,7 @@ def bracket(edges: Tensor, bins: Tensor, low: Tensor, high: Tensor, q: float) ->
     edge = torch.cat([low.unsqueeze(1), edges, high.unsqueeze(1)], 1).clamp(low.unsqueeze(1), high.unsqueeze(1))
     upto = bins.cumsum(1)
     number, total = (bins == bins.round()).all(1), upto[:, -1]
-    rank, point = q * (total - 1).clamp_min(0), q * total
+    rank, point = quantile_rank(q, total), q * total
     rounds = bins.shape[1] * torch.finfo(bins.dtype).eps  # a sum of weights that is the point may round to either side
     first, last = (
         (upto <= torch.where(number, entry, sum_).unsqueeze(1)).sum(1).clamp_max(bins.shape[1] - 1)
