@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+_LARGEST = torch.iinfo(torch.int64).max
 _USUAL = (int, tuple, list, type(None))  #: what dimensions are given as
 
 
@@ -33,6 +34,29 @@ def canonical_dims(dim: int | Sequence[int] | None, ndim: int) -> tuple[int, ...
     if len(set(dims)) != len(dims):
         raise RuntimeError(f"dim {dim} appears multiple times in the list of dims")
     return tuple(sorted(d for d in dims if d < ndim))
+
+
+def canonical_dim(dim: int, ndim: int) -> int:
+    """``dim`` as one that is not negative: no list and no None is one dimension.  Raises IndexError as torch does."""
+    found = canonical_dims(dim if type(dim) is int else expect_int("dim", dim), ndim)
+    if not found:
+        raise IndexError(f"dim {dim} of a tensor without dimensions")
+    return found[0]
+
+
+def expect_int(name: str, value: Any, least: int | None = None) -> int:
+    """``value`` as Python's int, which numpy's and tensors of one integer are, too; neither floats nor bools are.
+
+    ``least``: the smallest that it may be.
+    """
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(f"{name} must be an int, got {type(value).__name__}")
+    number = index(value)
+    if least is not None and number < least:
+        raise ValueError(f"{name} must be {least} or more, got {number}")
+    if abs(number) > _LARGEST:
+        raise ValueError(f"{name} must fit into 64 bits, got {number}")
+    return number
 
 
 def _as_dims(dim: Any) -> int | tuple[int, ...]:

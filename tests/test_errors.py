@@ -22,7 +22,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils.checkpoint import checkpoint
 
 import masked_tensor as mt
-from masked_tensor import compat, errors
+from masked_tensor import compat, errors, shapes
 from masked_tensor.api import convert
 from masked_tensor.api.containers import accepted_inputs
 from masked_tensor.api.containers.arrow import library
@@ -38,6 +38,7 @@ from masked_tensor.integrations import (
 )
 from masked_tensor.packing.rules import packed_rule
 from masked_tensor.shared import ranks
+from masked_tensor.sklearn import MaskedStandardScaler
 from masked_tensor.stats import last_valid, options, summary, travel
 from masked_tensor.train import group_mean
 
@@ -387,9 +388,65 @@ def test_batches() -> None:
     )
 
 
+def test_arguments_of_another_kind() -> None:
+    x: Any = mt.masked_tensor([[1.0, None], [3.0, 4.0]])
+    wrong: Any = 1.5
+    refused(TypeError, lambda: mt.cat([x], dim=wrong), """dim must be an int, got float""")
+    refused(
+        IndexError,
+        lambda: mt.cat([x], dim=5),
+        """Dimension out of range (expected to be in range of [-2, 1], but got 5)""",
+    )
+    refused(IndexError, lambda: shapes.canonical_dim(0, 0), """dim 0 of a tensor without dimensions""")
+    refused(
+        ValueError, lambda: mt.LastValid(1, limit=2**70), """limit must fit into 64 bits, got 1180591620717411303424"""
+    )
+    refused(
+        TypeError,
+        lambda: mt.RunningStatistics.merge_all([wrong]),
+        """merge_all() takes a list of RunningStatistics, got one with float""",
+    )
+    refused(
+        TypeError,
+        lambda: mt.save_file({"x": wrong}, "no"),
+        """save_file() takes a dict of tensors, got float for 'x'""",
+    )
+    refused(
+        TypeError,
+        lambda: mt.testing.check_padding_invariance(wrong, ones(1, 2), [1]),
+        """check_padding_invariance() takes a module or a function, got float""",
+    )
+    stats = mt.RunningStatistics(2, sketch=True).update(x)
+    refused(
+        ValueError,
+        lambda: stats.quantile(ones(2, 3)),
+        """q must be a number or a list of them, got a tensor of shape (2, 3)""",
+    )
+    scaler = MaskedStandardScaler().fit(x)
+    refused(
+        ValueError,
+        lambda: scaler.inverse_transform(wrong),
+        """inverse_transform() takes what transform() gave, (N, 2), got float""",
+    )
+    pytest.importorskip("matplotlib")
+    refused(
+        TypeError, lambda: mt.plot.missing(x, ax=wrong), """ax must be the axes of a picture of matplotlib, got float"""
+    )
+    refused(
+        TypeError,
+        lambda: mt.plot.distributions(x, axes=wrong),
+        """axes must be a list of axes of matplotlib, got float""",
+    )
+    refused(
+        TypeError,
+        lambda: mt.total(ones(()), weights=wrong),
+        """total(): argument 'weights' must be a list of float or a tensor or None, got float 1.5""",
+    )
+
+
 def test_series() -> None:
     x = mt.masked_tensor([1.0, None])
-    refused(ValueError, lambda: mt.ffill(x, limit=0), """ffill: limit must be a positive number of steps, got 0""")
+    refused(ValueError, lambda: mt.ffill(x, limit=0), """ffill: limit must be 1 or more, got 0""")
     refused(
         ValueError, lambda: mt.bfill(mt.masked_tensor(1.0)), """bfill needs a dimension to go along, got a 0-d tensor"""
     )
@@ -1901,7 +1958,7 @@ def test_last_valid_values(monkeypatch: pytest.MonkeyPatch) -> None:
     refused(
         ValueError, lambda: mt.LastValid("ab"), """columns takes a list of different names, or their number, got 'ab'"""
     )
-    refused(ValueError, lambda: mt.LastValid(1, limit=0), """limit must be a positive number of rows, got 0""")
+    refused(ValueError, lambda: mt.LastValid(1, limit=0), """limit must be 1 or more, got 0""")
     refused(ValueError, lambda: last.update(ones(2)), """update() takes rows of 2 columns, got (2,)""")
     refused(
         TypeError,

@@ -137,7 +137,7 @@ def test_mistakes_are_named_and_change_nothing() -> None:
         (lambda: mt.LastValid("ab"), "list of different names"),
         (lambda: mt.LastValid(["a", "a"]), "list of different names"),
         (lambda: mt.LastValid(0), "or their number"),
-        (lambda: mt.LastValid(1, limit=0), "limit must be a positive number"),
+        (lambda: mt.LastValid(1, limit=0), "limit must be 1 or more"),
         (lambda: last.update(torch.ones(2)), r"rows of 2 columns, got \(2,\)"),
         (lambda: last(torch.ones(2, 3)), r"rows of 2 columns, got \(2, 3\)"),
         (lambda: last.update(torch.ones(2, 2), group=[1]), "one integer for each row"),

@@ -116,7 +116,7 @@ def _shift_rows(x: Any, dim: int, name: str, lengths: Any, side: str) -> MaskedT
             f"{name} turns the rows of a batch along a dimension of its own: x has shape {shape}, "
             f"dim is {dim}; give a batch (B, T, ...), x.unsqueeze(0) for a single row"
         )
-    (dim,) = shapes.canonical_dims(dim, len(shape))
+    dim = shapes.canonical_dim(dim, len(shape))
     if pair is None:
         return _shift_packed(x, dim, name, lengths, side)
     exists = None

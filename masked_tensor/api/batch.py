@@ -19,12 +19,14 @@ from ..masks import sides
 from ..packing import Packed
 from ..pair import Pair, plain_pair
 from ..shared.lengths import as_lengths, check_side, padded_length
+from ..shared.names import names_arguments
 from .containers import accepted_inputs, lists, ragged
 from .create import as_result, mask_more
 from .packing import from_packed_sequence, pack_list, pack_sequences
 from .packing import packed as pack
 
 
+@names_arguments
 def from_lengths(
     padded: Any,
     lengths: Any,
@@ -92,12 +94,13 @@ def _dims(dim: int | None, batch_first: bool, count: int) -> tuple[int, int]:
         raise ValueError("dim says where the time lies in a batch that is batch first; leave out batch_first=False")
     if dim is None or count < 2:
         return (0, 1) if batch_first else (1, 0)
-    (time,) = shapes.canonical_dims(dim, count)
+    time = shapes.canonical_dim(dim, count)
     if time == 0:
         raise ValueError("dim=0 is the batch; the time lies in a later dimension")
     return 0, time
 
 
+@names_arguments
 def lengths_to_mask(lengths: Any, max_length: int | None = None) -> Tensor:
     """A bool mask that is True at the first ``lengths`` positions: ``mask[..., t] = t < lengths[...]``.
 
@@ -130,6 +133,7 @@ def lengths_to_mask(lengths: Any, max_length: int | None = None) -> Tensor:
     return masks.lengths_to_mask(lengths, max_length if lengths.numel() else max_length or 0)
 
 
+@names_arguments
 def from_sequences(
     sequences: Sequence[Any],
     *,
@@ -210,6 +214,7 @@ def _empty_batch(dim: int | None, batch_first: bool, steps: int) -> MaskedTensor
     return as_result(plain_pair(torch.zeros(shape)))
 
 
+@names_arguments
 def pad_sequence(
     sequences: Sequence[Any],
     batch_first: bool = False,
@@ -265,6 +270,7 @@ def _is_whole(sequence: Any) -> bool:
     return isinstance(sequence, Tensor) and not accepted_inputs.has_validity(sequence)
 
 
+@names_arguments
 def from_nested(
     nested: Tensor | PackedSequence,
     *,
@@ -340,6 +346,7 @@ def _runs(nested: Any, steps: Callable[[int], int]) -> Packed | None:
     return pack_sequences(values, lengths, steps(max(lengths))) if values.numel() else None
 
 
+@names_arguments
 def from_attention_mask(inputs: Any, attention_mask: Any = None, *, dim: int = 1) -> Any:
     """What a tokenizer or feature extractor made, masked where its ``attention_mask`` is 0.
 
@@ -405,7 +412,7 @@ def _expand_mask(value: Any, mask: Tensor, dim: int) -> Any:
 
 
 def _fits(data: Tensor, mask: Tensor, dim: int) -> bool:
-    return mask.dim() == 2 and data.dim() > dim and (data.shape[0], data.shape[dim]) == tuple(mask.shape)
+    return mask.dim() == 2 and -data.dim() <= dim < data.dim() and (data.shape[0], data.shape[dim]) == tuple(mask.shape)
 
 
 mark_opaque(from_lengths)

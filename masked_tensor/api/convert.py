@@ -19,7 +19,7 @@ from ..engine.tensor import MaskedTensor, add_members, expose, pair_of
 from ..packing import dim_order as orders
 from ..pair import Pair, Payload
 from ..shared import strict_counts
-from ..shared.names import takes_axis
+from ..shared.names import names_arguments, takes_axis
 from .create import as_masked_tensor
 
 try:
@@ -114,6 +114,7 @@ def get_mask(x: MaskedTensor) -> Tensor:
     return mask.clone(memory_format=torch.contiguous_format)
 
 
+@names_arguments
 def filled(x: Tensor, value: complex | Tensor = 0) -> Tensor:
     """A plain tensor with ``value`` where ``x`` is masked: ``x[i] if valid[i] else value``.
 

@@ -25,6 +25,7 @@ from ..packing.lengths import same
 from ..packing.packed import drop_full_inner
 from ..pair import Pair, Payload
 from ..select import select
+from ..shared.names import names_arguments
 from .containers import accepted_inputs, kinds
 from .copies import finite
 from .copies.mask_copies import own_copy
@@ -190,6 +191,7 @@ def masked_invalid(data: Any, *, dtype: torch.dtype | None = None) -> MaskedTens
     return _keep_where(data, finite.is_finite) if frame is None else as_result(finite.of_array(frame))
 
 
+@names_arguments
 def masked_equal(data: Any, value: float | bool | complex, *, dtype: torch.dtype | None = None) -> MaskedTensor:
     """A copy of ``data`` that is masked where it equals ``value``, such as the -999 of a file.
 

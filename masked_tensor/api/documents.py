@@ -15,10 +15,12 @@ from ..packing.grid import grid_of_lengths
 from ..packing.packed import drop_full_inner
 from ..packing.scatter_gather import gather_mask, gather_tokens
 from ..shared.lengths import check_side, padded_length
+from ..shared.names import names_arguments
 from .containers import accepted_inputs
 from .create import as_result
 
 
+@names_arguments
 def from_documents(
     rows: Any,
     segment_ids: Any = None,

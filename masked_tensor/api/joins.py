@@ -76,7 +76,7 @@ def cat(tensors: Sequence[Any], dim: int = 0, *, padding_side: str = "right") ->
     if len(counts) > 1 or counts == {0}:
         shown = [tuple(t.shape) for t in given[:4]]
         raise ValueError(f"cat: tensors must have the same number of dimensions, 1 or more, got shapes {shown}")
-    (dim,) = shapes.canonical_dims(dim, given[0].dim())
+    dim = shapes.canonical_dim(dim, given[0].dim())
     given = list(pack_arguments(tuple(given), enter, leave))
     if all(type(t) is MaskedTensor and t._packed is not None for t in given):
         made = _cat_packed(given, dim, padding_side)
@@ -154,7 +154,7 @@ def join(*batches: MaskedTensor, dim: int = 1, padding_side: str = "right") -> M
     given = [with_known_lengths("join", x) for x in given]
     first = given[0]
     exists = [_steps(x, dim) for x in given]
-    (time,) = shapes.canonical_dims(dim, first.dim())
+    time = shapes.canonical_dim(dim, first.dim())
     if time == 0:
         raise ValueError("join: dim=0 is the batch; the time lies in a later dimension")
     around = {tuple(n for d, n in enumerate(x.shape) if d != time) for x in given}

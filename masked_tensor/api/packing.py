@@ -19,8 +19,10 @@ from ..packing.joins import cat_masks
 from ..packing.packed import drop_full_inner, pack_values
 from ..pair import Pair, Payload
 from ..shared.lengths import check_side, steps_that_exist
+from ..shared.names import names_arguments
 
 
+@names_arguments
 def packed(
     x: MaskedTensor,
     dims: Sequence[int] = (0, 1),

@@ -96,7 +96,7 @@ def unpad(
     rows: Iterable[Tensor]
     x = with_known_lengths("unpad", x, "x.unpad(lengths=[...])") if lengths is None else x
     stored = _stored_values(x, dim, "unpad", True)
-    (time,) = shapes.canonical_dims(dim, x.dim())
+    time = shapes.canonical_dim(dim, x.dim())
     if lengths is not None:
         batch, at = (1, 0) if time == 0 else (0, time - 1)
         counts = steps_of_batch("unpad", x, (batch, time), lengths, padding_side).sum(1).tolist()
@@ -189,7 +189,7 @@ def to_nested(
 
 def _refuse_gaps(x: MaskedTensor, dim: int, lengths: Any, side: str) -> None:
     """Raises where a step that exists is masked, also in part: a nested tensor would leave it out, or show it."""
-    (time,) = shapes.canonical_dims(dim, x.dim())
+    time = shapes.canonical_dim(dim, x.dim())
     valid = mask_of(x).movedim(time, 1)
     if lengths is not None:
         exists = steps_of_batch("to_nested", x, (0, time), lengths, side)
@@ -280,7 +280,7 @@ def steps_of_runs(x: MaskedTensor, dim: int, action: str) -> Tensor:
     """Which steps ``(B, T)`` are valid."""
     if x.dim() < 2 or layouts.is_sparse(x):
         raise ValueError(f"{action}() takes a strided batch of sequences (B, T, ...), got shape {tuple(x.shape)}")
-    (time,) = shapes.canonical_dims(dim, x.dim())
+    time = shapes.canonical_dim(dim, x.dim())
     mask = masks.compact(pair_of(x).mask.movedim(time, 1)[:, :])
     mask = mask.expand(len(x), x.shape[time], *mask.shape[2:])
     mask = mask.flatten(2) if x.dim() > 2 else mask[:, :, None]

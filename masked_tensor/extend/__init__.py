@@ -6,10 +6,11 @@ registered by :func:`register_rule`.  "Writing rules" in the documentation teach
 
 from ..api.containers.kinds import register_container
 from ..engine.dispatch import register_rule
-from ..layouts import specified_mask
+from ..layouts import specified_mask as _specified_mask
 from ..op import NoRule
 from ..packing import Packed
 from ..pair import Pair, Payload
+from ..shared.names import names_arguments as _names_arguments
 from . import data, libraries, masks, means, ranks
 from .fills import guard, select, zero_masked
 from .kernels import register_kernel
@@ -43,3 +44,5 @@ __all__ = [
     "specified_mask",
     "zero_masked",
 ]
+
+specified_mask = _names_arguments(_specified_mask)

@@ -4,8 +4,10 @@ from torch import Tensor
 
 from .. import select as fills
 from ..pair import Pair
+from ..shared.names import names_arguments
 
 
+@names_arguments
 def select(data: Tensor, mask: Tensor, fill: complex = 0) -> Tensor:
     """``data`` where ``mask`` is True, a constant elsewhere; the gradient is 0 elsewhere.
 
@@ -27,6 +29,7 @@ def select(data: Tensor, mask: Tensor, fill: complex = 0) -> Tensor:
     return fills.select(data, mask, fill)
 
 
+@names_arguments
 def guard(data: Tensor, mask: Tensor) -> Tensor:
     """``data`` itself, whose gradient is set to 0 where ``mask`` is False.
 
@@ -50,6 +53,7 @@ def guard(data: Tensor, mask: Tensor) -> Tensor:
     return fills.guard(data, mask)
 
 
+@names_arguments
 def zero_masked(x: Pair) -> Tensor:
     """The data of a pair with 0 where it is masked, forward and backward.
 

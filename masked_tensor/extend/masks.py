@@ -12,6 +12,11 @@ Example:
     (1, 0)
 """
 
-from ..masks import all, any, count, expand_to, full, logical_and, reduce_validity, reshape
+from .. import masks as _masks
+from ..shared.names import names_arguments as _named
 
 __all__ = ["all", "any", "count", "expand_to", "full", "logical_and", "reduce_validity", "reshape"]
+
+all, any, count = _named(_masks.all), _named(_masks.any), _named(_masks.count)
+expand_to, full, logical_and = _named(_masks.expand_to), _named(_masks.full), _named(_masks.logical_and)
+reduce_validity, reshape = _named(_masks.reduce_validity), _named(_masks.reshape)

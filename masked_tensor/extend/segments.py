@@ -4,6 +4,8 @@ from collections.abc import Callable
 
 from torch import Tensor
 
+from ..shared.names import names_arguments
+
 
 class Segments:
     """The segments of a reduction: which of the given values each result is made of.
@@ -31,6 +33,7 @@ class Segments:
         self.ids = ids
         self.count = count
 
+    @names_arguments
     def sum(self, values: Tensor) -> Tensor:
         """The sum of each segment, shape ``(number, ...)``; 0 for one without values.
 
@@ -48,6 +51,7 @@ class Segments:
         """
         return values.new_zeros((self.number, *values.shape[1:])).index_add(0, self.ids, values)
 
+    @names_arguments
     def max(self, values: Tensor) -> Tensor:
         """The greatest value of each segment, shape ``(number, ...)``; 0 for one without values.
 
@@ -65,6 +69,7 @@ class Segments:
         """
         return self._extreme(values, "amax")
 
+    @names_arguments
     def min(self, values: Tensor) -> Tensor:
         """The least value of each segment, shape ``(number, ...)``; 0 for one without values.
 
@@ -82,6 +87,7 @@ class Segments:
         """
         return self._extreme(values, "amin")
 
+    @names_arguments
     def expand(self, results: Tensor) -> Tensor:
         """The result of its segment for each value, shape ``(N, ...)``.
 

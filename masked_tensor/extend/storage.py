@@ -16,6 +16,7 @@ from ..packing import Packed, dim_order, operands
 from ..packing.per_token import over_last_dims
 from ..packing.reduction import Segments, reduce_packed, segment_sums
 from ..pair import Pair
+from ..shared.names import names_arguments
 from ..sparse.reduction import reduce
 from ..sparse.slices import Slices, sum_slices
 from .segments import SegmentsOfStorage
@@ -23,6 +24,7 @@ from .segments import SegmentsOfStorage
 SegmentFunction = Callable[..., Tensor]  # (values, segments, **other arguments) -> one row for each result
 
 
+@names_arguments
 def sparse_rule(
     rule: Rule | None = None,
     *,
@@ -67,6 +69,7 @@ def sparse_rule(
     return StorageRule("a rule of its own", lambda _: rule, takes, "a rule of its own, at the cost of what is stored")
 
 
+@names_arguments
 def packed_rule(
     rule: Rule | None = None,
     *,
@@ -115,6 +118,7 @@ def packed_rule(
     return StorageRule("a rule of its own", lambda _, op: rule, takes)
 
 
+@names_arguments
 def pack_like(result: Any, like: Packed) -> Any:
     """The result of an operation on the values of a packed argument, as a packed tensor with the same padding.
 
@@ -137,6 +141,7 @@ def pack_like(result: Any, like: Packed) -> Any:
     return operands.pack_like(result, like)
 
 
+@names_arguments
 def packed_features(dims: int = 1) -> StorageRule:
     """The packed rule of an operator that works on the last dimensions and has a batch before them.
 
@@ -165,6 +170,7 @@ def packed_features(dims: int = 1) -> StorageRule:
     return over_last_dims(lambda *_: dims)
 
 
+@names_arguments
 def sparse_reduction(function: SegmentFunction) -> StorageRule:
     """The sparse rule of a reduction, made of a function on segments.
 
@@ -212,6 +218,7 @@ def sparse_reduction(function: SegmentFunction) -> StorageRule:
     return StorageRule("reduction", make, Takes(), "the valid stored values of each slice, one segment for each result")
 
 
+@names_arguments
 def packed_reduction(function: SegmentFunction) -> StorageRule:
     """The packed rule of a reduction, made of a function on segments.
 

@@ -1,6 +1,7 @@
 """Functional extremes: argmax, argmin, max and min with their positions."""
 
 from collections.abc import Sequence
+from operator import index
 from typing import Any, TypeVar
 
 import torch
@@ -232,15 +233,17 @@ def min(
     return _run_extreme(torch.return_types.min, input, dim, keepdim, other, mask, fill_value, min_count)
 
 
-def one_dim(name: str, dim: Any) -> None:
+def one_dim(name: str, dim: Any) -> int | None:
+    """``dim`` as Python's int, or None: there is no list of them."""
     if dim is not None and not (hasattr(dim, "__index__") and not getattr(dim, "ndim", 0)):
         raise TypeError(f"{name}(): dim must be an int or None, got {dim!r}")
+    return None if dim is None else index(dim)
 
 
 def _position(
     name: str, op: Any, input: Any, dim: Any, keepdim: bool, mask: Any, fill_value: Any, min_count: Any
 ) -> Tensor:
-    one_dim(name, dim)
+    dim = one_dim(name, dim)
     given = check_ordered(name, enter_input(input, mask))
     dims = shapes.canonical_dims(dim, given.data.dim())
     few = too_few(name, torch.int64, given.masked, fill_value, min_count)
@@ -263,7 +266,7 @@ def _run_extreme(
     name = kind.__name__
     if isinstance(dim, Tensor) or other is not None:
         return _pairwise(name, input, dim if other is None else other, mask)
-    one_dim(name, dim)
+    dim = one_dim(name, dim)
     given = check_ordered(name, enter_input(input, mask), boolean=True)
     if dim is None and keepdim:
         raise TypeError(f"{name}(): keepdim needs a dim")

@@ -16,7 +16,7 @@ from ..engine.boundary.enter_leave import enter, leave
 from ..engine.boundary.packed import any_packed
 from ..packing.lengths import lost
 from ..packing.lengths_table import FORM_KINDS
-from .arguments import WRONG, explain
+from ..shared.arguments import WRONG, explain
 
 P = ParamSpec("P")
 R = TypeVar("R")

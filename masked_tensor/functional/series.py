@@ -5,7 +5,6 @@ The input is a masked tensor, or a plain one with ``mask=``.  What remains maske
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from operator import index as as_index
 from typing import Any, Literal, cast, get_args
 
 import torch
@@ -17,6 +16,7 @@ from ..engine.boundary.packed import enter_packed
 from ..engine.tensor import MaskedTensor
 from ..packing.dim_order import is_feature
 from ..pair import Pair
+from ..shapes import expect_int
 from ..shared import gaps
 from .entrance import Input, Number
 from .registry import as_torch
@@ -205,7 +205,7 @@ def interpolate(
     """
     _check_choice("method", method, Method)
     _check_choice("limit_direction", limit_direction, Direction)
-    longest = None if max_gap is None else _as_steps("interpolate", "max_gap", max_gap)
+    longest = None if max_gap is None else expect_int("interpolate: max_gap", max_gap, 1)
     series = _enter_filling("interpolate", input, dim, lengths, padding_side, limit, limit_area, mask)
     x, dim = series.x, series.dim
     if not (x.data.is_floating_point() or x.data.is_complex()):
@@ -364,21 +364,12 @@ def _join(parts: Iterator[tuple[Tensor, Tensor]], x: Pair, dim: int, length: int
 def _enter_filling(
     name: str, input: Tensor, dim: Any, lengths: Any, side: str, limit: Any, area: Any, mask: Any
 ) -> Series:
-    limit = None if limit is None else _as_steps(name, "limit", limit)
+    limit = None if limit is None else expect_int(f"{name}: limit", limit, 1)
     if area is not None:
         _check_choice("limit_area", area, Area)
     series = enter_series(name, input, dim, mask, lengths, side)
     expect_lengths(name, series)
     return series
-
-
-def _as_steps(name: str, option: str, value: Any) -> int:
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise TypeError(f"{name}: {option} must be an int, got {type(value).__name__}")
-    steps = as_index(value)
-    if steps < 1:
-        raise ValueError(f"{name}: {option} must be a positive number of steps, got {steps}")
-    return steps
 
 
 def _check_choice(name: str, value: str, choices: Any) -> None:

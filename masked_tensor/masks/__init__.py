@@ -194,9 +194,10 @@ def reshape(mask: Tensor, shape: Sequence[int]) -> Tensor:
 
 def _reshape(mask: Tensor, strides: tuple[int, ...], shape: tuple[int, ...]) -> Tensor:
     if type(mask) is Tensor and is_quiet():
-        found = reshaped_strides(mask.shape, strides, shape)
+        fits = prod(mask.shape) == prod(shape)  # otherwise it has -1, or torch says what is wrong
+        found = reshaped_strides(mask.shape, strides, shape) if fits else ()
         if found is not None:
-            return mask.as_strided(shape, found)
+            return mask.as_strided(shape, found) if fits else mask.reshape(shape)
     return reshape_constant(mask, shape)
 
 

@@ -1,15 +1,39 @@
-"""numpy's names for torch's arguments, ``axis`` for ``dim`` and ``keepdims`` for ``keepdim``, in methods of ours."""
+"""How a call of ours takes its arguments: under numpy's names, too, and with a word for the one that is wrong."""
 
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
+from .arguments import WRONG, explain, is_said
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
+def names_arguments(function: Callable[P, R]) -> Callable[P, R]:
+    """``function``, whose error names the argument that has not the type of its annotation.
+
+    >>> mt.total(torch.tensor(1.0), weights=2.0)
+    Traceback (most recent call last):
+    TypeError: total(): argument 'weights' must be a list of float or a tensor or None, got float 2.0
+    """
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except WRONG as error:
+            if not is_said(error):
+                explain(function, args, kwargs, error)
+            raise
+
+    return call
+
+
 def takes_axis(function: Callable[P, R]) -> Callable[P, R]:
-    """``function``, which takes ``axis`` for ``dim``, as torch's own functions do.
+    """``function`` with such errors, which takes numpy's ``axis`` for ``dim`` and ``keepdims`` for ``keepdim``.
+
+    So do torch's own functions.
 
     >>> mt.masked_tensor([[1.0, None]]).count(axis=1, keepdims=True)
     tensor([[1]])
@@ -21,7 +45,12 @@ def takes_axis(function: Callable[P, R]) -> Callable[P, R]:
             kwargs["dim"] = kwargs.pop("axis")
         if "keepdims" in kwargs and "keepdim" not in kwargs:
             kwargs["keepdim"] = kwargs.pop("keepdims")
-        return function(*args, **kwargs)
+        try:
+            return function(*args, **kwargs)
+        except WRONG as error:
+            if not is_said(error):
+                explain(function, args, kwargs, error)
+            raise
 
     result: Callable[P, R] = call
     return result

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from ..extend import Pair, Payload, select
+from ..extend.arguments import expect_int, names_arguments
 from ..extend.data import ArrowTable, plain, read_table, wrap
 from . import group_moments, options, travel
 
@@ -60,6 +61,7 @@ class LastValid:
     #: The columns of what :meth:`to_arrow` gives, as Spark writes a schema.
     SCHEMA = ", ".join(f"{name} {kind}" for name, kind in _TYPES.items())
 
+    @names_arguments
     def __init__(self, columns: Sequence[str] | int, *, limit: int | None = None) -> None:
         number = index(columns) if hasattr(columns, "__index__") else None
         if number is None and not isinstance(columns, Sequence):
@@ -68,11 +70,7 @@ class LastValid:
         self.features = len(self._names) if self._names is not None else cast("int", number)
         if isinstance(columns, str) or self.features < 1 or len(set(self._names or ())) < len(self._names or ()):
             raise ValueError(f"columns takes a list of different names, or their number, got {columns!r}")
-        if limit is not None and not hasattr(limit, "__index__"):
-            raise TypeError(f"limit must be an int, got {type(limit).__name__}")
-        if limit is not None and limit < 1:
-            raise ValueError(f"limit must be a positive number of rows, got {limit}")
-        self.limit = limit
+        self.limit = None if limit is None else expect_int("limit", limit, 1)
         none = torch.zeros(0, self.features, dtype=torch.int64)
         self._keys, self._rows, self._last, self._since = none[:, 0], none[:, 0], none.double(), none
 
@@ -135,6 +133,7 @@ class LastValid:
         filled: Tensor = wrap(Pair(select(values, known, 0), known, Payload.ZERO))
         return filled.to(x.device) if isinstance(x, Tensor) else filled
 
+    @names_arguments
     def merge(self, later: "LastValid") -> "LastValid":
         """Adds what ``later`` has seen, after all that this one has, and returns itself.
 

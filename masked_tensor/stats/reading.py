@@ -41,6 +41,8 @@ class StatisticsReading(StatisticsAdding):
     def _quantiles(self, q: float | Sequence[float] | Tensor) -> tuple[Tensor, Tensor]:
         """The quantiles, and by how much they may be off."""
         ranked = self._ranked()
+        if isinstance(q, Tensor) and q.dim() > 1:
+            raise ValueError(f"q must be a number or a list of them, got a tensor of shape {tuple(q.shape)}")
         levels = q.tolist() if isinstance(q, Tensor) else q
         if not isinstance(levels, Iterable):
             return self._quantile(levels, ranked)

@@ -8,6 +8,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from ..extend.arguments import names_arguments
 from ..extend.data import ArrowTable, set_buffers
 from ..extend.ranks import resolve_group
 from . import options, sketch, summary, travel
@@ -67,6 +68,7 @@ class RunningStatistics(StatisticsReading):
     #: The columns of what :meth:`to_arrow` gives, as Spark writes a schema.
     SCHEMA = travel.SCHEMA
 
+    @names_arguments
     def __init__(
         self,
         features: int | None = None,
@@ -145,6 +147,7 @@ class RunningStatistics(StatisticsReading):
         return self
 
     @torch.no_grad()
+    @names_arguments
     def merge(self, other: "RunningStatistics") -> "RunningStatistics":
         """Adds what ``other`` has seen, and returns itself.
 
@@ -167,6 +170,7 @@ class RunningStatistics(StatisticsReading):
         return self
 
     @staticmethod
+    @names_arguments
     def merge_all(states: "Iterable[RunningStatistics]") -> "RunningStatistics":
         """New statistics of all that the given ones have seen; they stay what they are.
 
@@ -179,6 +183,7 @@ class RunningStatistics(StatisticsReading):
             RunningStatistics: As the first was made.
 
         Raises:
+            TypeError: One of them is nothing of the kind.
             ValueError: There is none, or one was made in another way, or its columns have other names.
 
         Example:
@@ -188,6 +193,8 @@ class RunningStatistics(StatisticsReading):
         """
         sums: list[tuple[int, RunningStatistics]] = []  # of how many states, and of each at most one of a size
         for state in states:
+            if not isinstance(state, RunningStatistics):
+                raise TypeError(f"merge_all() takes a list of RunningStatistics, got one with {type(state).__name__}")
             one, size = state._alike(state.edges).merge(state), 1
             while sums and sums[-1][0] == size:
                 one, size = sums.pop()[1].merge(one), 2 * size
@@ -490,6 +497,7 @@ class RunningStatistics(StatisticsReading):
         value = torch.where(ordinary, pairs.mixed / both.sqrt(), pairs.mixed / root / root.mT)
         return masked(value.clamp(-1, 1), pairs.number > 1)
 
+    @names_arguments
     def quantile(self, q: float | Sequence[float] | Tensor) -> Tensor:
         """The quantile of each column, read from its sketch or histogram: off by at most :meth:`quantile_error`.
 
@@ -517,6 +525,7 @@ class RunningStatistics(StatisticsReading):
         """
         return self._known(self._quantiles(q)[0])
 
+    @names_arguments
     def quantile_error(self, q: float | Sequence[float] | Tensor) -> Tensor:
         """By how much :meth:`quantile` may be off at most: the width of the bins in which the quantile lies.
 
@@ -561,6 +570,7 @@ class RunningStatistics(StatisticsReading):
             raise RuntimeError("these statistics keep no sketch: make them with sketch=True")
         return self._over_number(sketch.rank_errors(kept))
 
+    @names_arguments
     def refined(self, q: float) -> "RunningStatistics":
         """New, empty statistics whose edges divide the bins in which the quantile lies: for a second pass.
 

@@ -137,9 +137,15 @@ class MaskedStandardScaler(TransformerMixin, BaseEstimator):  # type: ignore[mis
             MaskedTensor or numpy.ndarray: ``(N, C)``, as ``X`` is.
 
         Raises:
+            ValueError: ``X`` is no array or tensor of so many columns.
             NotFittedError: Nothing was fitted.
         """
         check_is_fitted(self)
+        if not hasattr(X, "dtype") or X.ndim != 2 or X.shape[1] < self.n_features_in_:
+            shown = f"of shape {tuple(X.shape)}" if hasattr(X, "shape") else type(X).__name__
+            raise ValueError(
+                f"inverse_transform() takes what transform() gave, (N, {self.n_features_in_}), got {shown}"
+            )
         z = X[:, : self.n_features_in_]
         if isinstance(z, Tensor):
             return z * torch.as_tensor(self.scale_, dtype=z.dtype) + torch.as_tensor(self.mean_, dtype=z.dtype)

@@ -8,11 +8,13 @@ from torch import Tensor, nn
 
 from .. import MaskedTensor
 from ..extend import Pair
+from ..extend.arguments import names_arguments
 from ..extend.data import plain, tree_leaves, tree_map, wrap
 
 GARBAGE = (float("nan"), float("inf"), 1e30)
 
 
+@names_arguments
 def poison(x: MaskedTensor, value: float = float("nan")) -> MaskedTensor:
     """A copy of ``x`` with ``value`` as its masked-out data, which no correct program can tell from ``x``.
 
@@ -40,6 +42,7 @@ def poison(x: MaskedTensor, value: float = float("nan")) -> MaskedTensor:
     return result.requires_grad_() if x.requires_grad else result
 
 
+@names_arguments
 def assert_close(
     actual: Any, expected: Any, *, rtol: float | None = None, atol: float | None = None, message: str = ""
 ) -> None:
@@ -76,6 +79,7 @@ def assert_close(
         torch.testing.assert_close(a, e, rtol=rtol, atol=atol, equal_nan=True, msg=lambda text: message + text)
 
 
+@names_arguments
 def check_invisible_data(
     function: Callable[..., Any], *inputs: Any, garbage: Sequence[float] = GARBAGE, **tolerance: float
 ) -> None:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from ..extend import Pair, masks
+from ..extend.arguments import names_arguments
 from ..extend.data import plain, tree_leaves, wrap
 from .invisible import GARBAGE, poison, scalar
 
@@ -21,6 +22,7 @@ class Call:
     outputs: tuple[Tensor, ...]
 
 
+@names_arguments
 def check_padding_invariance(
     module: nn.Module,
     x: Tensor,
@@ -55,6 +57,7 @@ def check_padding_invariance(
 
     Raises:
         AssertionError: An output, a mask or a gradient differs.
+        TypeError: ``module`` cannot be called.
 
     Example:
         >>> from masked_tensor.testing import check_padding_invariance
@@ -62,6 +65,8 @@ def check_padding_invariance(
         >>> model = torch.nn.Sequential(first, torch.nn.ReLU(), second)
         >>> check_padding_invariance(model, torch.randn(2, 4, 10), [10, 6], dim=2)
     """
+    if not callable(module):
+        raise TypeError(f"check_padding_invariance() takes a module or a function, got {type(module).__name__}")
     module = module if isinstance(module, nn.Module) else Called(module)
     sizes = [int(n) for n in lengths]
     rows = [x.narrow(batch_dim, i, 1).narrow(dim, 0, n) for i, n in enumerate(sizes)]

@@ -9,10 +9,12 @@ from torch import Tensor
 
 from .. import MaskedTensor, UnsupportedOpError
 from ..extend import Pair
+from ..extend.arguments import names_arguments
 from ..extend.data import plain, tree_leaves, tree_map, wrap
 from .invisible import assert_close, check_invisible_data, scalar
 
 
+@names_arguments
 def check_rule(
     function: Callable[..., Any], *inputs: Any, rtol: float | None = None, atol: float | None = None
 ) -> None:

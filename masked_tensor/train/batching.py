@@ -4,16 +4,16 @@ import ctypes
 import hashlib
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from operator import index
-from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.utils.data import Sampler
 
+from ..extend.arguments import expect_int, names_arguments
 from . import settings
 
+_NUMBERS = ("tokens", "ranks", "rank", "seed", "epoch", "window")
 Plan = tuple[Tensor, Tensor]  # all samples in the order of their batches, and where each batch starts
 
 
@@ -73,8 +73,10 @@ class balanced_batches(Sampler[list[int]]):
         drop_last: bool = False,
         window: int = 16,
     ) -> None:
-        tokens, ranks, rank = expect_int("tokens", tokens), expect_int("ranks", ranks), expect_int("rank", rank)
-        seed, epoch, window = expect_int("seed", seed), expect_int("epoch", epoch), expect_int("window", window)
+        tokens, ranks, rank, seed, epoch, window = (
+            expect_int(f"balanced_batches: {name}", value)
+            for name, value in zip(_NUMBERS, (tokens, ranks, rank, seed, epoch, window), strict=True)
+        )
         given = lengths.flatten() if isinstance(lengths, Tensor) else torch.tensor(lengths, dtype=torch.int64)
         self.tokens, self.ranks, self.rank, self.seed, self.epoch = tokens, ranks, rank, seed, epoch
         self.drop_last, self.window = drop_last, window
@@ -93,6 +95,7 @@ class balanced_batches(Sampler[list[int]]):
         self._plans: dict[tuple[int, int], Plan] = {}  # of one epoch
         self._rewind()
 
+    @names_arguments
     def set_epoch(self, epoch: int) -> None:
         """Begins another epoch, with another order; to be called on all ranks.
 
@@ -134,6 +137,7 @@ class balanced_batches(Sampler[list[int]]):
         """
         return {"epoch": self.epoch, "seed": self.seed, "step": self._given, **self._fingerprint}
 
+    @names_arguments
     def load_state_dict(self, state: dict[str, int]) -> None:
         """Goes on where :meth:`state_dict` was taken: with the same lengths, tokens and ranks.
 
@@ -255,13 +259,6 @@ class _Batches(Iterator[list[int]]):
         self.sampler._rewind(self.step)
         if self.step == len(self.sampler):
             self.sampler._note(self.step)
-
-
-def expect_int(name: str, value: Any) -> int:
-    """``value`` as Python's int: numpy's small ones overflow."""
-    if not hasattr(value, "__index__"):
-        raise TypeError(f"balanced_batches: {name} must be an int, got {type(value).__name__}")
-    return index(value)
 
 
 def divide(total: int, samples: int, tokens: int, ranks: int, window: int) -> tuple[int, int]:

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from ..extend import Pair, Payload, masks, zero_masked
+from ..extend.arguments import names_arguments
 from ..extend.data import tracked, wrap
 from ..extend.means import MeanSetting, excuse, tell
 from ..extend.ranks import (
@@ -92,6 +93,7 @@ class mean_over(MeanSetting):
         tensor(-7.)
     """
 
+    @names_arguments
     def __init__(
         self,
         parameters: Iterable[Tensor] | None = None,
@@ -265,6 +267,7 @@ class mean_over(MeanSetting):
                 factor = factor * part.number / torch.where(self._unit != 0, self._unit, 1)
         return note_backward(term * factor.to(term.dtype), part, self._follow)
 
+    @names_arguments
     def mean(self, x: Tensor) -> Tensor:
         """The mean of the valid entries of ``x``, over all ranks inside the context.
 

@@ -6,8 +6,10 @@ import torch
 from torch import Tensor
 
 from .. import MaskedTensor
+from ..extend.arguments import names_arguments
 
 
+@names_arguments
 def total(*losses: Tensor, weights: Sequence[float | Tensor] | None = None) -> Tensor:
     """The sum of the losses that exist, ``sum(weight * loss)`` without the masked ones.
 

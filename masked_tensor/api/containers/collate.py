@@ -9,12 +9,14 @@ from torch.utils.data import default_collate
 from ...engine.boundary.enter_leave import leave
 from ...pair import Pair
 from ...shared.lengths import check_side, padded_length
+from ...shared.names import names_arguments
 from ..create import as_result
 from ..packing import pack_list
 from ..packing import packed as pack
 from . import accepted_inputs, lists, ragged
 
 
+@names_arguments
 def collate(
     batch: Sequence[Any],
     *,

@@ -16,6 +16,7 @@ from torch import Tensor
 from ... import layouts, masks
 from ...engine.tensor import MaskedTensor, pair_of
 from ...select import zero_masked
+from ...shared.names import names_arguments
 from ..create import masked_tensor
 
 KEY = "masked_tensor"  #: of the file's metadata: which entry is the mask of which
@@ -24,6 +25,7 @@ SUMS = (
 )
 
 
+@names_arguments
 def save_file(
     tensors: Mapping[str, Tensor], filename: str | PathLike[str], metadata: Mapping[str, str] | None = None
 ) -> None:
@@ -43,6 +45,7 @@ def save_file(
 
     Raises:
         ImportError: safetensors is not installed.
+        TypeError: ``tensors`` is no dict of tensors.
         ValueError: A masked tensor is sparse, or the name of its mask is that of another tensor.
 
     Example:
@@ -55,6 +58,8 @@ def save_file(
     entries: dict[str, Tensor] = {}
     belongs = {}
     for name, x in tensors.items():
+        if not isinstance(x, Tensor):
+            raise TypeError(f"save_file() takes a dict of tensors, got {type(x).__name__} for {name!r}")
         if type(x) is not MaskedTensor:
             entries[name] = x
             continue
@@ -79,6 +84,7 @@ def save_file(
         os.replace(beside, path)
 
 
+@names_arguments
 def load_file(filename: str | PathLike[str], device: str | torch.device = "cpu") -> dict[str, Tensor]:
     """The tensors of a safetensors file, masked where :func:`save_file` wrote masked ones.
 

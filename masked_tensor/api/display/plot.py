@@ -9,6 +9,7 @@ from torch import Tensor
 
 from ... import errors, layouts
 from ...engine.tensor import MaskedTensor, pair_of
+from ...shared.names import names_arguments
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["distributions", "missing"]
 
 
+@names_arguments
 def missing(
     x: MaskedTensor,
     names: Sequence[str] | None = None,
@@ -43,7 +45,7 @@ def missing(
 
     Raises:
         ImportError: matplotlib is not installed, and there is no ``ax``.
-        TypeError: ``x`` is no MaskedTensor.
+        TypeError: ``x`` is no MaskedTensor, or ``ax`` are no axes.
         ValueError: ``x`` has fewer than two dimensions, or ``sort`` is another word.
 
     Example:
@@ -60,6 +62,8 @@ def missing(
         raise ValueError(f"missing() draws tables and batches, got a tensor of shape {tuple(x.shape)}; use x[None]")
     if sort not in (None, "ascending", "descending"):
         raise ValueError(f"sort must be 'ascending', 'descending' or None, got {sort!r}")
+    if ax is not None and not hasattr(ax, "imshow"):
+        raise TypeError(f"ax must be the axes of a picture of matplotlib, got {type(ax).__name__}")
     there = _shares(x, dim)
     if sort is not None:
         there = there[there.mean(1).argsort(stable=True, descending=sort == "descending")]
@@ -75,6 +79,7 @@ def missing(
     return ax
 
 
+@names_arguments
 def distributions(
     x: MaskedTensor,
     names: Sequence[str] | None = None,
@@ -100,7 +105,7 @@ def distributions(
 
     Raises:
         ImportError: matplotlib is not installed, and there are no ``axes``.
-        TypeError: ``x`` is no MaskedTensor, or complex.
+        TypeError: ``x`` is no MaskedTensor, or complex, or ``axes`` are no list of axes.
         ValueError: ``x`` has fewer than two dimensions, or ``names`` or ``axes`` are not one for each column.
 
     Example:
@@ -117,6 +122,8 @@ def distributions(
         raise ValueError(f"distributions() draws columns, got a tensor of shape {tuple(x.shape)}; use x[:, None]")
     if x.is_complex():
         raise TypeError("distributions() draws real numbers, got complex ones; use x.real or x.abs()")
+    if axes is not None and not (hasattr(axes, "__len__") and all(hasattr(ax, "hist") for ax in axes)):
+        raise TypeError(f"axes must be a list of axes of matplotlib, got {type(axes).__name__}")
     pair = layouts.to_dense(pair_of(x)) if layouts.is_sparse(x) else pair_of(x)
     columns = list(zip(pair.data.detach().movedim(dim, 0), pair.mask.movedim(dim, 0), strict=True))
     for what, given in (("names", names), ("axes", axes)):

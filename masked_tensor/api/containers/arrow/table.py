@@ -9,6 +9,7 @@ from ....engine.boundary.enter_leave import enter
 from ....engine.tensor import MaskedTensor
 from ....masks import bits
 from ....pair import as_pair
+from ....shared.names import names_arguments
 from ... import convert
 from .exported import numbers, record
 from .library import Column, array_of, schema_of, stream_of
@@ -55,6 +56,7 @@ class ArrowTable:
         )
 
 
+@names_arguments
 def to_arrow(x: Tensor, names: str | Sequence[str] | None = None) -> ArrowTable:
     """A table of the columns of ``x``, with nulls where it is masked, for any library that speaks Arrow.
 
