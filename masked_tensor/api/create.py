@@ -64,6 +64,7 @@ def masked_tensor(
         ValueError: ``mask`` does not broadcast to ``data``, holds other integers than 0 and 1, or has another layout or
             device.
         RuntimeError: A sparse tensor breaks the rules of its layout, or ``requires_grad`` is given for integers.
+        ImportError: ``data`` is read as Arrow, and neither nanoarrow nor pyarrow is installed.
 
     Example:
         >>> mt.masked_tensor([1, None, 3])

@@ -150,13 +150,13 @@ def gradient_divisors() -> set[float]:
 
 
 def sharded(parameters: Iterable[Tensor]) -> list[Tensor]:
-    """The parameters that get gradients: FSDP2 lends a model whole ones between forward and backward.
+    """The parameters that get gradients: with FSDP2 a model holds whole ones between forward and backward.
 
     Args:
         parameters (iterable of Tensor): Of any shape and dtype, as ``model.parameters()`` gives them.
 
     Returns:
-        list of Tensor: The shards of those that are lent, the others as they are.
+        list of Tensor: The shards of those that are held whole for a while, the others as they are.
 
     Example:
         >>> from masked_tensor.extend import ranks

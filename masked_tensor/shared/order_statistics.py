@@ -32,14 +32,14 @@ def quantile_rank(
     betap)`` quantile; ``alphap = betap = 1`` is ``share * (n - 1)``.
 
     Args:
-        share (Tensor or float): From 0 to 1, broadcastable to ``numbers``.
-        numbers (Tensor): How many numbers there are, of any shape.
-        nans (Tensor, optional): How many NaN lie behind them, which count, too.
+        share (Tensor or float): From 0 to 1, floating-point, broadcastable to ``numbers``.
+        numbers (Tensor): How many numbers there are, of any shape, integer or floating-point.
+        nans (Tensor, optional): How many NaN lie behind them, which count, too; in the shape and dtype of ``numbers``.
         alphap (float, optional): See above.
         betap (float, optional): See above.
 
     Returns:
-        Tensor: In the shape of ``numbers``; counted from 0.
+        Tensor: In the shape of ``numbers`` and the dtype of ``share * numbers``; counted from 0.
 
     Example:
         >>> from masked_tensor.extend import data

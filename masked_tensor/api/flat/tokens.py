@@ -22,9 +22,6 @@ class FlatTokens:
 
     Attributes:
         values (Tensor): The tokens ``(1, N, ...)``, plain, in the dtype of the batch.
-        position_ids (Tensor): The place of each token in its sequence, int64 ``(1, N)``, counted from its first token.
-        cu_seqlens (Tensor): Where each sequence begins, and where the last one ends, int32 ``(B + 1,)``.
-        max_seqlen (int): A length that no sequence exceeds.
     """
 
     values: Tensor
@@ -32,12 +29,12 @@ class FlatTokens:
 
     @property
     def position_ids(self) -> Tensor:
-        """The place of each token in its sequence."""
+        """The place of each token in its sequence, int64 ``(1, N)``, counted from its first token."""
         return positions_of(self.grid)[None]
 
     @property
     def cu_seqlens(self) -> Tensor:
-        """Where each sequence begins, and where the last one ends."""
+        """Where each sequence begins, and where the last one ends, int32 ``(B + 1,)``."""
         bounds: Tensor = self.grid.bounds
         return bounds
 
