@@ -38,7 +38,8 @@ def register_kernel(
         >>> from masked_tensor.extend import register_kernel
         >>> def forward(data, mask, payload, dims, keepdim, dtype):
         ...     return data.where(mask, 0).sum(dims, keepdim, dtype=dtype), ()
-        >>> register_kernel("sum", "hpu", forward, serves=lambda data, *_: None if data.dim() < 5 else "too many")
+        >>> few = lambda data, *_: None if data.dim() < 5 else "too many dimensions"
+        >>> register_kernel("sum", "hpu", forward, serves=few)
     """
     if device in ROOMS:
         import_kernels(device)

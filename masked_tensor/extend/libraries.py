@@ -33,7 +33,8 @@ def replace(places: Sequence[Place], make: Callable[[Function], Function], *, op
         >>> pool = types.ModuleType("pool_library")
         >>> pool.mean_of_rows = lambda x: x.sum(0) / len(x)
         >>> sys.modules["pool_library"] = pool
-        >>> replace([Place("pool_library", "", ("mean_of_rows",))], lambda function: lambda x: x.mean(0))
+        >>> place = Place("pool_library", "", ("mean_of_rows",))
+        >>> replace([place], lambda function: lambda x: x.mean(0))
         >>> pool.mean_of_rows(mt.masked_tensor([[1.0], [None]])).tolist()
         [1.0]
     """

@@ -148,7 +148,9 @@ def attains_extreme(data: Tensor, mask: Tensor, value: Tensor) -> Tensor:
 
 
 FORMULAS = {name: partial(_reduce, how, False) for name, how in _HOW.items()}
-KERNELS["sum", "cpu"] = Kernel(_sum, _sum_backward, _serves, _sum_backward, least="LARGE")
+KERNELS["sum", "cpu"] = Kernel(
+    _sum, _sum_backward, _serves, _sum_backward, least="LARGE", inference=partial(_reduce, _HOW["sum"], True)
+)
 for _name in ("prod", "nansum", "logsumexp"):
     KERNELS[_name, "cpu"] = Kernel(partial(_in_pieces, _HOW[_name]), None, _serves, least="LARGE")
 for _name in ("amax", "amin"):

@@ -23,8 +23,8 @@ class ArrowTable:
 
     Example:
         >>> from masked_tensor.extend import data
-        >>> data.ArrowTable([("name", data.texts(["a", "b"]))])
-        <2 rows of name; give it to pyarrow.table, polars.DataFrame or pandas.DataFrame.from_arrow>
+        >>> print(repr(data.ArrowTable([("name", data.texts(["a", "b"]))]))[:15])
+        <2 rows of name
     """
 
     __slots__ = ("_columns",)
