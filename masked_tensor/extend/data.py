@@ -210,7 +210,7 @@ def set_buffers(module: torch.nn.Module, values: Mapping[str, Tensor | None]) ->
     """Replaces buffers of a module all at once: an interrupt leaves all of the old ones or all of the new.
 
     Args:
-        module (Module): Has buffers of these names.
+        module (torch.nn.Module): Has buffers of these names.
         values (dict): A tensor or None for each name.
 
     Example:

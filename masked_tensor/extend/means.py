@@ -15,7 +15,7 @@ __all__ = ["MeanSetting", "excuse", "tell", "unwrapped", "where_taken"]
 
 
 class MeanSetting(Setting):
-    """A context in which means of masked losses are taken by its method :meth:`divide`.
+    """A context in which means of masked losses are taken by its method ``divide``.
 
     Derive from it. ``begin()`` is called when it is entered and gives what ``with ... as`` gives; ``end(failed)`` is
     called when it has been left.
@@ -106,14 +106,14 @@ def excuse(mean: Tensor) -> None:
 
 
 def tell(some: Tensor, text: str) -> None:
-    """Warns with ``text`` if ``some`` is False, without waiting for an accelerator; inside of :func:`strict` it raises.
+    """Warns with ``text`` if ``some`` is False, without waiting for an accelerator; inside of ``mt.strict()`` it raises.
 
     Args:
         some (Tensor): Whether a loss has a valid entry; 0-d, bool.
         text (str): What a MaskedLossWarning says.
 
     Raises:
-        MaskedValueError: Inside of :func:`strict`, on one rank.
+        MaskedValueError: Inside of ``mt.strict()``, on one rank.
 
     Example:
         >>> from masked_tensor.extend import means
