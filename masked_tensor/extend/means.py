@@ -106,7 +106,7 @@ def excuse(mean: Tensor) -> None:
 
 
 def tell(some: Tensor, text: str) -> None:
-    """Warns with ``text`` if ``some`` is False, without waiting for an accelerator; inside of ``mt.strict()`` it raises.
+    """Warns with ``text`` if ``some`` is False, without waiting for an accelerator; raises inside of ``mt.strict()``.
 
     Args:
         some (Tensor): Whether a loss has a valid entry; 0-d, bool.
