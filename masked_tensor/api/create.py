@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from .. import errors, layouts, masks
+from ..callers import OUR_FILES, first_caller
 from ..compat import in_transform
 from ..engine.alias_records import WrappedHistory, alias_of
 from ..engine.boundary.enter_leave import enter, leave
@@ -291,7 +292,7 @@ def _as_dtype(data: Any, dtype: torch.dtype, make: Callable[[Any], MaskedTensor]
     if isinstance(data, Tensor) or dtype not in (torch.float64, torch.complex128):
         return make(data).to(dtype)
     made = make(as_result(accepted_inputs.pair_of_input(data, dtype)))  # no common dtype of a table is wider
-    _warn_of_nan(data, pair_of(made), stacklevel=4)
+    _warn_of_nan(data, pair_of(made))
     return made
 
 
@@ -310,16 +311,16 @@ def _keep_where(data: Any, valid: Callable[[Tensor], Tensor]) -> MaskedTensor:
         return as_result(_zeroed_copy(Pair(pair.data, layouts.with_values(pair.mask, within))))
     keep = valid(pair.data.detach())
     if not isinstance(data, Tensor) and valid is not finite.is_finite:
-        _warn_of_nan(data, Pair(pair.data, masks.logical_and(pair.mask, keep)), stacklevel=4)
+        _warn_of_nan(data, Pair(pair.data, masks.logical_and(pair.mask, keep)))
     return mask_more(pair, keep)
 
 
-def _warn_of_nan(data: Any, pair: Pair, stacklevel: int = 3) -> None:
+def _warn_of_nan(data: Any, pair: Pair) -> None:
     """A pandas column of floats writes NaN for what is missing, and NaN is a value here."""
     if kinds.has_nan_for_missing(data, pair):
         warnings.warn(
             f"NaN in a {type(data).__name__} of floats is a valid value; masked_invalid(frame) masks it",
-            stacklevel=stacklevel,
+            stacklevel=first_caller((OUR_FILES,))[1] + 1,
         )
 
 
