@@ -25,22 +25,13 @@ from masked_tensor.kernels.gpu.fill import fill_  # noqa: E402
 from masked_tensor.kernels.gpu.layout import wide_dtype  # noqa: E402
 from masked_tensor.kernels.gpu.reduce import reduce  # noqa: E402
 
-from .helpers.gpu_cases import Case, cases  # noqa: E402
+from .helpers.gpu_cases import SMALL, Case, cases  # noqa: E402
 
 COUNT = 4  # the place of the number of valid entries, which is as exact as what is added up
 DEVICE = "cuda" if GPU else "cpu"
 CASES = list(cases())
 NARROW, SHORT = torch.float16, torch.bfloat16
 CLOSE = {torch.float64: 1e-11, torch.float32: 3e-5, NARROW: 4e-3, SHORT: 3e-2}
-SMALL = {
-    "GPU_TILE": 64,
-    "GPU_COLUMNS": 8,
-    "GPU_PROGRAMS": 8,
-    "GPU_STEPS": 2,
-    "GPU_SPLITS": 4,
-    "GPU_WHOLE": 32,
-    "GPU_BESIDE": 4,
-}
 pytestmark = [  # of numpy, in the interpreter
     pytest.mark.filterwarnings("ignore:.*encountered in:RuntimeWarning"),
     pytest.mark.filterwarnings("ignore:Conversion of an array:DeprecationWarning"),

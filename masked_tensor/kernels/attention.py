@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend
 
 from ..compat import is_tracked
+from ..masks import compact
 from .precision import rounds_noticeably
 from .table import KERNELS, Kernel
 
@@ -85,9 +86,13 @@ def why_not(
 
 def kernel_bias(mask: Tensor | None, dtype: torch.dtype) -> Tensor | None:
     """What the kernel adds for a mask: a bool one hides by -inf."""
-    if mask is None or mask.dtype is not torch.bool:
-        return mask
-    return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill(~mask, -torch.inf)
+    return mask if mask is None or mask.dtype is not torch.bool else additive(mask, dtype)
+
+
+def additive(mask: Tensor, dtype: torch.dtype) -> Tensor:
+    """0 where ``mask`` is True, else -inf, in no more memory."""
+    small = compact(mask)
+    return torch.zeros(small.shape, dtype=dtype, device=mask.device).masked_fill_(~small, -torch.inf).expand(mask.shape)
 
 
 def attend(

@@ -8,7 +8,8 @@ from torch import Tensor
 
 from ..compat import in_transform, is_readable_memory
 from ..kernels import attention_cuda
-from ..kernels.attention import Run, split_runs
+from ..kernels.attention import Run, formula, split_runs
+from ..kernels.precision import rounds_noticeably
 from ..op import NoRule
 from .attention import attend_tokens, scaled_dot_product_attention
 from .blocks import runs_of
@@ -109,17 +110,16 @@ def _by_run(
     q, k, v = given
     k, v = _as_many_heads(q, k, v)
     runs = runs_of(grid, grid)
-    parts = []
+    seen = [None if mask is None else _of_run(mask, grid, run) for run in runs]
+    if softcap is None and sinks is None:
+        shown = [s.tril() if causal and s is not None else s for s in seen]
+        return formula(q, k, v, runs, shown, dropout, causal and mask is None, scale, False)
     pieces = (split_runs(x, runs, True) for x in (q, k, v))
-    for run, a, b, c in zip(runs, *pieces, strict=True):
-        seen = None if mask is None else _of_run(mask, grid, run)
-        if softcap is None and sinks is None:
-            shown = seen if not causal or seen is None else seen.tril()
-            part = F.scaled_dot_product_attention(a, b, c, shown, dropout, causal and seen is None, scale=scale)
-        else:
-            part = _by_formula(a, b, c, seen, dropout, causal, scale, softcap, sinks)
-        parts.append(part.transpose(1, 2).flatten(0, 1))
-    return torch.cat(parts)
+    parts = [
+        _by_formula(a, b, c, s, dropout, causal, scale, softcap, sinks)
+        for a, b, c, s in zip(*pieces, seen, strict=True)
+    ]
+    return torch.cat([part.transpose(1, 2).flatten(0, 1) for part in parts])
 
 
 def _by_formula(
@@ -134,7 +134,7 @@ def _by_formula(
         seen = earlier if seen is None else seen & earlier
     if seen is not None:
         scores = scores.masked_fill(~seen, -torch.inf)
-    wide = scores.float() if scores.dtype in (torch.float16, torch.bfloat16) else scores
+    wide = scores.float() if rounds_noticeably(scores.dtype) else scores
     if sinks is not None:
         extra = sinks.to(wide.dtype).reshape(1, -1, 1, 1).expand(*wide.shape[:-1], 1)
         weights = torch.cat([wide, extra], -1).softmax(-1)[..., :-1]

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from .. import masks, pair
 from ..compat import in_dual_level, in_transform, is_tracked
+from ..kernels.attention import additive
 from ..masks import sides
 from ..op import Op
 from ..packing import attention as packed
@@ -230,12 +231,6 @@ def shown_keys(keys: Tensor, queries: int, is_causal: bool, dtype: torch.dtype) 
 
     found: Tensor = masks.derive(keys, ("shown", queries, is_causal, dtype), make)
     return found
-
-
-def additive(mask: Tensor, dtype: torch.dtype) -> Tensor:
-    """0 where ``mask`` is True, else -inf, in no more memory."""
-    small = masks.compact(mask)
-    return torch.zeros(small.shape, dtype=dtype, device=mask.device).masked_fill_(~small, -torch.inf).expand(mask.shape)
 
 
 def _additive(sight: Visibility) -> Tensor | None:

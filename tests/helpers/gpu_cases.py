@@ -9,6 +9,16 @@ import torch.nn.functional as F
 from torch import Tensor
 
 INFINITY = float("inf")
+#: Sizes of blocks, so that small tensors have several and parts are joined.
+SMALL = {
+    "GPU_TILE": 64,
+    "GPU_COLUMNS": 8,
+    "GPU_PROGRAMS": 8,
+    "GPU_STEPS": 2,
+    "GPU_SPLITS": 4,
+    "GPU_WHOLE": 32,
+    "GPU_BESIDE": 4,
+}
 Dims = tuple[int, ...]
 
 

@@ -14,16 +14,8 @@ from masked_tensor import settings
 from masked_tensor.kernels.gpu.entries import ENTRIES
 from masked_tensor.kernels.gpu.layout import wide_dtype
 
-from .gpu_cases import cases
+from .gpu_cases import SMALL, cases
 
-SMALL = {
-    "GPU_TILE": 64,
-    "GPU_COLUMNS": 8,
-    "GPU_PROGRAMS": 8,
-    "GPU_STEPS": 2,
-    "GPU_SPLITS": 4,
-}  # so that parts are joined
-SMALL |= {"GPU_WHOLE": 32, "GPU_BESIDE": 4}
 FORMATS = (torch.float32, torch.bfloat16, torch.float64)
 
 
