@@ -16,7 +16,7 @@ from torch import Tensor
 
 import masked_tensor as mt
 from masked_tensor import compat, settings
-from masked_tensor.api import python_protocols
+from masked_tensor.api import create, python_protocols
 from masked_tensor.api.losses import masked_losses, numel_warning
 from masked_tensor.engine import torch_keys
 from masked_tensor.engine.boundary import user_functions
@@ -113,6 +113,15 @@ def join_features() -> None:
     assert [warning.filename for warning in seen] == [__file__]
 
 
+def take_nan_of_a_column() -> None:
+    """The warning of NaN in a column of floats names the line of the user."""
+    pandas = pytest.importorskip("pandas")
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        mt.masked_tensor(pandas.DataFrame({"age": [1.0, float("nan")]}))
+    assert [warning.filename for warning in seen] == [__file__]
+
+
 Program = Callable[[], None]
 #: The function that reads frames: a program, and a name of a module and what makes the place blind.
 READERS: dict[str, tuple[Program, Any, str, Any]] = {
@@ -124,6 +133,7 @@ READERS: dict[str, tuple[Program, Any, str, Any]] = {
     "asked_for_leaf_gradient": (keep_leaf_gradient, torch_keys, "graph", types.ModuleType("moved")),
     "size": (ask_for_size, numel_warning, "OUR_FILES", "nowhere"),
     "_warn": (join_features, feature_joins, "OUR_FILES", "nowhere"),
+    "_warn_of_nan": (take_nan_of_a_column, create, "OUR_FILES", "nowhere"),
     "_say": (go_back_from_nothing, masked_losses, "TORCH_FILES", "nowhere"),
 }
 OTHERS = {"_called_from_package"}  #: of api/factories.py, a precaution: no program is known that needs it

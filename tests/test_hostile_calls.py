@@ -20,7 +20,6 @@ import masked_tensor as mt
 from masked_tensor import extend, functional, testing
 from masked_tensor.api.display import plot
 from masked_tensor.extend import masks
-from masked_tensor.sklearn import MaskedStandardScaler
 
 from .helpers.hostile import HOSTILE, fault
 from .names import lines
@@ -260,9 +259,6 @@ CALLS: dict[str, Callable[[], Call]] = {
     "testing.poison": of(testing.poison, x=x),
     "plot.distributions": of(plot.distributions, x=x),
     "plot.missing": of(plot.missing, x=x),
-    "sklearn.fit": method(MaskedStandardScaler, "fit", X=x),
-    "sklearn.transform": method(lambda: MaskedStandardScaler().fit(x()), "transform", X=x),
-    "sklearn.inverse_transform": method(lambda: MaskedStandardScaler().fit(x()), "inverse_transform", X=x),
 }
 #: Public classes that users do not make.
 GIVEN = {"MaskedTensor", "extend.Packed"}
@@ -286,7 +282,7 @@ def test_every_public_call_is_here() -> None:
     left_out = {name for name in called if name.startswith(tuple(LEFT_OUT))}
     assert all(any(name.startswith(entry) for name in left_out) for entry in LEFT_OUT)
     assert called - set(functional.__all__) - GIVEN - left_out == {
-        n for n in CALLS if not n.endswith(("__", ".forward")) and "sklearn" not in n
+        n for n in CALLS if not n.endswith(("__", ".forward"))
     }
 
 

@@ -76,8 +76,10 @@ def test_edges_empty_series_and_size_one() -> None:
     assert mt.interpolate(plain, max_gap=1, mask=plain.isfinite(), fill_value=-1).tolist() == [1, -1, -1, 4, 5, 6]
     assert mt.interpolate(x[:0], max_gap=1).shape == (0,)
     assert mt.interpolate(x[:1], max_gap=1).tolist() == [None]
-    for wrong, error in ((0, ValueError), (1.5, TypeError), ("2", TypeError), (True, TypeError)):
-        with pytest.raises(error, match="interpolate: max_gap must be a"):
+    with pytest.raises(ValueError, match="interpolate: max_gap must be 1 or more, got 0"):
+        mt.interpolate(x, max_gap=0)
+    for wrong in (1.5, "2", True):
+        with pytest.raises(TypeError, match="interpolate: max_gap must be an int"):
             mt.interpolate(x, max_gap=wrong)  # type: ignore[arg-type]
 
 

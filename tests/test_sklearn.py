@@ -18,6 +18,8 @@ from sklearn.preprocessing import StandardScaler  # noqa: E402
 
 from masked_tensor.sklearn import MaskedStandardScaler  # noqa: E402
 
+from .helpers.hostile import HOSTILE, fault  # noqa: E402
+
 RNG = np.random.default_rng(0)
 WHOLE = RNG.normal(3, 2, (50, 4))
 MISSING = np.where(RNG.random((50, 4)) < 0.3, np.nan, WHOLE)
@@ -96,3 +98,17 @@ def test_mistakes() -> None:
         MaskedStandardScaler().fit([1.0, 2.0])
     with pytest.raises(ValueError, match="3 columns, and had 4"):
         MaskedStandardScaler().fit(WHOLE).transform(WHOLE[:, :3])
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ["fit", "transform", "inverse_transform"])
+def test_a_table_that_is_none(name: str) -> None:
+    """What no table can be is refused by a sentence, and the scaler stays as it was."""
+    found = []
+    for what, make in HOSTILE.items():
+        scaler = MaskedStandardScaler().fit(MISSING)
+        table = {"X": make()}
+        reason = fault(lambda s=scaler, t=table: getattr(s, name)(**t), table, lambda _: False)
+        if reason is not None:
+            found.append(f"{what}: {reason}")
+    assert not found
