@@ -381,6 +381,20 @@ def test_writes_leave_lengths(name: str, features: int | None, held: bool) -> No
         x.lengths()
 
 
+def test_what_is_asked_for_unpacked_stays_so() -> None:
+    """Also of a batch that a write has unpacked, whose results are packed; views and results of it, too."""
+    written = batch(None)
+    written[0, 0] = 9.0
+    assert not written.is_packed
+    assert (written + 1).is_packed
+    for x in (batch(None).unpacked(), written.unpacked(), written.unpacked()[:1], mt.masked_tensor(written.unpacked())):
+        x[:1] = x[:1] * 2  # a view is made of it, and it is written
+        for y in (x, x + 1, x[:1], x[:1].exp(), copy.deepcopy(x), x.unpacked()):
+            assert not y.is_packed
+        assert plain_lengths(x) == LENGTHS[: len(x)]
+    assert written[0, 0].item() == 36.0  # two of the four were views of it
+
+
 def test_a_batch_that_is_turned_in_place_forgets_where_it_was() -> None:
     x = mt.from_sequences([mt.masked_tensor([1.0, None]), mt.masked_tensor([3.0])], packed=True)
     x.t_()

@@ -107,7 +107,7 @@ def _with_lengths_of(data: Any, copy: MaskedTensor) -> MaskedTensor:
         kept: MaskedTensor = keep(same, {"data": data}, copy, enter, leave)
         return kept
     if type(data) is MaskedTensor:
-        copy._steps = data._steps
+        copy._steps, copy._stays_padded = data._steps, data._stays_padded
     return copy
 
 

@@ -16,7 +16,7 @@ from ..engine.tensor import LOST, MaskedTensor, add_members, pair_of
 from ..packing import dim_order as orders
 from ..packing.grid import grid_of_lengths
 from ..packing.joins import cat_masks
-from ..packing.packed import drop_full_inner, pack_values
+from ..packing.packed import Frame, drop_full_inner, pack_values
 from ..pair import Pair, Payload
 from ..shared.lengths import check_side, steps_that_exist
 from ..shared.names import names_arguments
@@ -208,8 +208,8 @@ def unpacked(x: MaskedTensor) -> MaskedTensor:
         x (MaskedTensor): Any shape and dtype, packed or not.
 
     Returns:
-        MaskedTensor: A tensor of ``x``'s shape and dtype, whose ``is_packed`` is False. ``x`` itself if it is not
-        packed.
+        MaskedTensor: A tensor of ``x``'s shape and dtype, whose ``is_packed`` is False, as that of its views and of all
+        results of ops on it. ``x`` itself if it never was packed; a view of ``x`` if a write has unpacked it.
 
     Raises:
         TypeError: ``x`` is no MaskedTensor.
@@ -221,19 +221,27 @@ def unpacked(x: MaskedTensor) -> MaskedTensor:
     if type(x) is not MaskedTensor:
         raise errors.not_masked("unpacked", x)
     if x._packed is None:
-        return x
+        if type(x._steps) is not Frame or x._stays_padded:
+            return x
+        seen: MaskedTensor = torch.ops.aten.alias.default(
+            x
+        )  # of what a write unpacked: results of ops on it are packed
+        seen._steps, seen._stays_padded = x._steps, True
+        return seen
     p = enter_packed(x, torch.is_grad_enabled(), enter)
     padded = packing.unpack(p)
     if p.grid.full:  # this is the memory of x, into which the owner of the result may write
         padded = Pair(padded.data.clone(), padded.mask, padded.payload)
     result: MaskedTensor = leave(padded)
     if p.grid.complete is not False:
-        result._steps = p.frame if p.grid.complete else LOST
+        result._steps, result._stays_padded = p.frame if p.grid.complete else LOST, True
     return result
 
 
 def is_packed(x: MaskedTensor) -> bool:
     """Whether the tensor is stored without its padding, as :meth:`packed` makes it.
+
+    It is False once a write has unpacked the tensor; the results of ops on it are packed again.
 
     Example:
         >>> x = mt.from_lengths(torch.ones(2, 3), [3, 1])

@@ -51,6 +51,7 @@ class MaskedTensor(Methods):
     _packed: Packed | None = None  # the inside of a packed tensor, in place of the pair
     _view: PackedView | None = None  # of a packed tensor and its views: who else would see a write (packed_views.py)
     _steps: Any = None  # of what is not packed any more: where its sequences lie (Frame), LOST, or None
+    _stays_padded: bool = False  # it was asked for without its packing: ops do not pack it again by ``_steps``
     _alias: Alias = UNALIASED  # what it shares with its views, or with what it is a view of
     _graph_entry: Any = None  # (pair, version, what all tracked uses share)
     _graph_input: bool | UnpackedCopy = False  # while compiling: an input of the graph, or what it has of a packed one

@@ -68,7 +68,9 @@ def pack_arguments(args: tuple[Any, ...], enter: Any, leave: Any) -> tuple[Any, 
     def again(x: Any) -> Any:
         if isinstance(x, list | tuple):
             return type(x)(map(again, x))
-        if type(x) is not MaskedTensor or x._steps is None or not knows_steps(x) or 0 in x._steps.stored:
+        if type(x) is not MaskedTensor or x._steps is None or x._stays_padded:
+            return x
+        if not knows_steps(x) or 0 in x._steps.stored:
             return x
         return leave(pack_again(enter(x, torch.is_grad_enabled()), x._steps))
 
@@ -95,6 +97,7 @@ def note_views(entry: Entry, base: MaskedTensor, rest: Any, kwargs: dict[str, An
             found = None
     for k, view in enumerate(views):
         one = found[k] if isinstance(found, list | tuple) else found
+        view._stays_padded = base._stays_padded
         view._steps = one.frame if type(one) is Packed else LOST if view.dim() > 1 and one is None else None
 
 
