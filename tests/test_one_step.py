@@ -269,6 +269,19 @@ def test_a_failing_write_of_one_place_of_many_changes_nothing() -> None:
         assert x.tolist() == [[1.0] * 4, [None] * 4, [3.0] * 4]
 
 
+def test_a_loop_over_a_list_stops_where_a_member_fails_as_torch_does() -> None:
+    """Those before it are written; it and those after it are not."""
+    for wrong, error in (([1.0] * 4, "dimension"), ([1j] * 3, "cast")):
+        plain = [torch.ones(3), torch.ones(3), torch.ones(3)]
+        masked = [mt.masked_tensor([1.0, None, 1.0]) for _ in plain]
+        others = [torch.full((3,), 2.0), torch.tensor(wrong), torch.full((3,), 2.0)]
+        for members in (plain, masked):
+            with pytest.raises(RuntimeError, match=error):
+                torch._foreach_mul_(members, others)
+        assert [x[0].item() for x in plain] == [x[0].item() for x in masked] == [2.0, 1.0, 1.0]
+        assert [x.count().item() for x in masked] == [2, 2, 2]
+
+
 def test_packing_and_lengths_stay_where_a_write_fails() -> None:
     x = mt.from_sequences([mt.masked_tensor([1.0, None]), mt.masked_tensor([2.0, 3.0, None])], packed=True)
     with pytest.raises(IndexError):
