@@ -1945,7 +1945,9 @@ def test_tables_and_states_of_statistics() -> None:
     )
     refused(
         ValueError,
-        lambda: travel.from_row({**travel.to_row(mt.RunningStatistics(1)), "missed": ones(2)}, mt.RunningStatistics),
+        lambda: travel.from_row(
+            {**travel.to_row(mt.RunningStatistics(1)._state), "missed": ones(2)}, mt.RunningStatistics
+        ),
         """the row is not whole, or was changed: shape '[1]' is invalid for input of size 2""",
     )
 

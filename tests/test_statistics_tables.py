@@ -191,7 +191,7 @@ def every_kind(seed: int = 0, rows: int = 60) -> dict[str, mt.RunningStatistics]
 
 
 def same(a: mt.RunningStatistics, b: mt.RunningStatistics) -> bool:
-    one, other = travel.to_row(a), travel.to_row(b)
+    one, other = travel.to_row(a._state), travel.to_row(b._state)
     return all(
         torch.equal(value.nan_to_num(5e7), other[name].nan_to_num(5e7))
         if isinstance(value, Tensor)
@@ -288,9 +288,11 @@ def test_quantiles_lie_within_what_is_promised(at: list[int], seed: int, size: i
         part = whole._alike(None) if merged else whole
         part.update(mt.as_masked_tensor(x[start:stop], valid[start:stop]))
         if merged:
-            kept = travel.to_row(part)
+            kept = travel.to_row(part._state)
             whole.merge(part)
-            assert all(torch.equal(v, kept[n]) for n, v in travel.to_row(part).items() if n in ("waiting", "items"))
+            assert all(
+                torch.equal(v, kept[n]) for n, v in travel.to_row(part._state).items() if n in ("waiting", "items")
+            )
     assert whole.count.tolist() == valid.sum(0).tolist()
     check_quantiles(whole, x, valid)
     if size == 512:
@@ -415,7 +417,7 @@ def test_groups_of_tables_and_what_is_no_key() -> None:
     assert (stats.groups.tolist(), stats.mean.tolist()) == ([1, 3], [[2.5, None], [1.5, 2.0]])
     assert stats(table, group="k").tolist() == [[0.0, -1.0], [0.0, None], [None, 1.0]]
     assert stats.to_pandas().loc[(3, "b"), "mean"] == 2.0
-    x, kept = mt.to_arrow(torch.ones(2, 2), ["a", "b"]), travel.to_row(stats)
+    x, kept = mt.to_arrow(torch.ones(2, 2), ["a", "b"]), travel.to_row(stats._state)
     for group in ([1, -1], mt.masked_tensor([1, None]), [1], [1.0, 2.0], torch.ones(2, 1).long()):
         with pytest.raises(ValueError, match=r"keys|one integer"):
             stats.update(x, group=group)
@@ -437,7 +439,7 @@ def test_groups_of_tables_and_what_is_no_key() -> None:
     for options in ({"cov": True}, {"sketch": True}, {"edges": torch.ones(1)}):
         with pytest.raises(TypeError, match="groups have moments alone"):
             mt.RunningStatistics(2, **options).update(x, group=[1, 2])
-    assert all(torch.equal(v, travel.to_row(stats)[n]) for n, v in kept.items() if isinstance(v, Tensor))
+    assert all(torch.equal(v, travel.to_row(stats._state)[n]) for n, v in kept.items() if isinstance(v, Tensor))
     assert mt.RunningStatistics(2).update(torch.ones(0, 2), group=torch.ones(0).long()).groups.tolist() == []
 
 
@@ -457,7 +459,7 @@ def kinds_of_rank(rank: int, ranks: int) -> dict[str, Any]:
             stats = every_kind(1)[name]._alike(every_kind(1)[name].edges)
         if name == "plain" and not rank:
             stats = mt.RunningStatistics(3, dim=1, correction=0)
-        found[name] = travel.to_row(stats.all_reduce())
+        found[name] = travel.to_row(stats.all_reduce()._state)
     mixed = mt.RunningStatistics(1).update(torch.ones(1, 1), group=None if rank == ranks - 1 else [1])
     with pytest.raises(ValueError, match="groups of all ranks or of none"):
         mixed.all_reduce()

@@ -1,21 +1,24 @@
 """Statistics of data that come in batches: they merge over batches, workers, ranks and restarts."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import index
 from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..extend.arguments import names_arguments
 from ..extend.data import ArrowTable, set_buffers
 from ..extend.ranks import resolve_group
-from . import options, sketch, summary, travel
-from .reading import StatisticsReading, masked
+from . import adding, loading, options, reading, sketch, summary, travel
+from .columns import by_name, check_columns
+from .moments import Moments
+from .pair_moments import PairMoments
+from .state import State, add, cleared, empty_state
 
 
-class RunningStatistics(StatisticsReading):
+class RunningStatistics(nn.Module):
     """Statistics of the columns of data that come in batches; called, it standardises.
 
     ``update`` adds a batch, ``merge`` adds what another object has seen, ``all_reduce`` adds up all ranks. The result
@@ -67,6 +70,19 @@ class RunningStatistics(StatisticsReading):
 
     #: The columns of what :meth:`to_arrow` gives, as Spark writes a schema.
     SCHEMA = travel.SCHEMA
+    each_rank_its_own = True  #: DistributedDataParallel leaves the buffers alone
+
+    moments: Tensor
+    missed: Tensor
+    keys: Any  # a tensor, or None, as those below
+    pairs: Any
+    edges: Any
+    bins: Any
+    columns: Tensor
+    correction: Tensor
+    waiting: Any
+    _names: tuple[str, ...] | None = None
+    _begun = False  # a valid entry was seen: then the device is not asked again
 
     @names_arguments
     def __init__(
@@ -91,8 +107,25 @@ class RunningStatistics(StatisticsReading):
         size = sketch if type(sketch) is int else 2048 * sketch
         if size < 0 or size == 1:
             raise ValueError(f"sketch must be True, False or a number from 2 on, got {sketch}")
-        super().__init__(number, chosen, dim, cov, edges, correction, size)
-        self._clear()
+        super().__init__()
+        self.dim, self.features, self._chosen, self._names = dim, number, chosen, chosen
+        for name, buffer in empty_state(number, chosen, dim, cov, edges, correction, size).tensors().items():
+            self.register_buffer(name, buffer)
+
+    @property
+    def _state(self) -> State:
+        """What is kept, as the pure functions of this room take it."""
+        kept = None if self.waiting is None else sketch.Sketch(*(getattr(self, name) for name in sketch.PARTS))
+        moments, pairs = Moments(*self.moments), None if self.pairs is None else PairMoments(*self.pairs)
+        return State(
+            self.features, self._chosen, self.dim, self.edges, self.correction, self.columns, self._names, moments,
+            self.missed, self.keys, pairs, self.bins, kept,
+        )  # fmt: skip
+
+    def _keep(self, state: State, begun: bool) -> None:
+        """The one place where data change the buffers: all of them or, after an exception, none."""
+        set_buffers(self, state.tensors())
+        self._begun, self._names = begun, state.names
 
     def reset(self) -> "RunningStatistics":
         """Forgets all data, and returns itself.
@@ -105,7 +138,7 @@ class RunningStatistics(StatisticsReading):
             >>> stats.reset().count.tolist()
             [0.0]
         """
-        self._clear()
+        self._keep(cleared(self._state), False)
         return self
 
     @torch.no_grad()
@@ -143,7 +176,9 @@ class RunningStatistics(StatisticsReading):
             ([3, 7], [[4.0], [1.0]])
         """
         group = x[group] if isinstance(group, str) else group
-        self._add(self._part_of(x, weight, group))
+        state = self._state
+        state = add(state, adding.part_of_batch(state, x, weight, group))
+        self._keep(state, self._begun or state.has_valid())
         return self
 
     @torch.no_grad()
@@ -165,8 +200,10 @@ class RunningStatistics(StatisticsReading):
             >>> a.merge(b).mean.tolist()
             [2.5]
         """
-        options.check_alike(self._options(), other._options(), "merge()")
-        self._add(self._part_of_state(other))
+        mine, given = self._state, other._state
+        options.check_alike(options.options_of(mine.tensors()), options.options_of(given.tensors()), "merge()")
+        state = add(mine, adding.part_of_state(mine, given))
+        self._keep(state, self._begun or state.has_valid())
         return self
 
     @staticmethod
@@ -228,8 +265,9 @@ class RunningStatistics(StatisticsReading):
         whole = self._alike(self.edges).merge(self)
         if group is None:
             return whole
-        grouped = 1 if self.keys is not None else -int(self._used())
-        options.check_ranks(self._options(), self.columns, self.edges, grouped, group)
+        state = self._state
+        grouped = 1 if self.keys is not None else -int(state.is_used())
+        options.check_ranks(options.options_of(state.tensors()), self.columns, self.edges, grouped, group)
         total: RunningStatistics = travel.add_ranks(whole, RunningStatistics, group)
         return total.to(self.moments.device)
 
@@ -242,7 +280,7 @@ class RunningStatistics(StatisticsReading):
             cov=self.pairs is not None,
             edges=edges,
             correction=float(self.correction),
-            sketch=self._size(),
+            sketch=self._state.size,
         )
         return new.to(self.moments.device)
 
@@ -267,7 +305,7 @@ class RunningStatistics(StatisticsReading):
         References:
             https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html
         """
-        return travel.to_arrow(travel.to_row(self))
+        return travel.to_arrow(travel.to_row(self._state))
 
     @staticmethod
     def from_arrow(rows: Any) -> "RunningStatistics":
@@ -390,7 +428,7 @@ class RunningStatistics(StatisticsReading):
             >>> mt.RunningStatistics(1).update(mt.masked_tensor([[1.0], [None]])).count.tolist()
             [1.0]
         """
-        return self._moments.number.clone()
+        return self.moments[0].clone()
 
     @property
     def mean(self) -> Tensor:
@@ -400,7 +438,7 @@ class RunningStatistics(StatisticsReading):
             >>> mt.RunningStatistics(1).update(torch.tensor([[1.0], [3.0]])).mean.tolist()
             [2.0]
         """
-        return self._known(self._moments.mean)
+        return reading.known(self._state, self._state.moments.mean)
 
     @property
     def var(self) -> Tensor:
@@ -410,7 +448,7 @@ class RunningStatistics(StatisticsReading):
             >>> mt.RunningStatistics(1, correction=0).update(torch.tensor([[1.0], [3.0]])).var.tolist()
             [1.0]
         """
-        return self._over_count(self._moments.squares, self._moments.number)
+        return reading.over_count(self._state, self._state.moments.squares, self._state.moments.number)
 
     @property
     def std(self) -> Tensor:
@@ -430,7 +468,7 @@ class RunningStatistics(StatisticsReading):
             >>> mt.RunningStatistics(1).update(torch.tensor([[1.0], [3.0]])).amin.tolist()
             [1.0]
         """
-        return self._known(self._moments.low)
+        return reading.known(self._state, self._state.moments.low)
 
     @property
     def amax(self) -> Tensor:
@@ -440,7 +478,7 @@ class RunningStatistics(StatisticsReading):
             >>> mt.RunningStatistics(1).update(torch.tensor([[1.0], [3.0]])).amax.tolist()
             [3.0]
         """
-        return self._known(self._moments.high)
+        return reading.known(self._state, self._state.moments.high)
 
     @property
     def histogram(self) -> Tensor:
@@ -457,7 +495,7 @@ class RunningStatistics(StatisticsReading):
             >>> stats.update(torch.tensor([[0.5], [1.0], [2.0], [3.0]])).histogram.tolist()
             [[0.0, 1.0, 2.0, 1.0]]
         """
-        return self._histogram()[1].clone()
+        return reading.histogram_of(self._state)[1].clone()
 
     def cov(self) -> Tensor:
         """The covariances, each over the rows where both columns are valid, as ``pandas`` counts.
@@ -473,8 +511,8 @@ class RunningStatistics(StatisticsReading):
             >>> mt.RunningStatistics(2, cov=True).update(x).cov().tolist()
             [[1.0, 2.0], [2.0, 4.0]]
         """
-        pairs = self._pairs()
-        return self._over_count(pairs.mixed, pairs.number)
+        pairs = reading.pairs_of(self._state)
+        return reading.over_count(self._state, pairs.mixed, pairs.number)
 
     def corr(self) -> Tensor:
         """The correlations, each over the rows where both columns are valid, as ``pandas`` counts.
@@ -491,11 +529,11 @@ class RunningStatistics(StatisticsReading):
             >>> mt.RunningStatistics(2, cov=True).update(x).corr().tolist()
             [[1.0, 1.0], [1.0, 1.0]]
         """
-        pairs = self._pairs()
+        pairs = reading.pairs_of(self._state)
         both, root, info = pairs.squares * pairs.squares.mT, pairs.squares.sqrt(), torch.finfo(torch.float64)
         ordinary = (both >= info.tiny) & (both <= info.max)
         value = torch.where(ordinary, pairs.mixed / both.sqrt(), pairs.mixed / root / root.mT)
-        return masked(value.clamp(-1, 1), pairs.number > 1)
+        return reading.masked(value.clamp(-1, 1), pairs.number > 1)
 
     @names_arguments
     def quantile(self, q: float | Sequence[float] | Tensor) -> Tensor:
@@ -523,7 +561,7 @@ class RunningStatistics(StatisticsReading):
             >>> stats.quantile([0.25, 0.75]).round(decimals=2).tolist()
             [[0.25], [0.75]]
         """
-        return self._known(self._quantiles(q)[0])
+        return reading.known(self._state, reading.quantiles(self._state, q)[0])
 
     @names_arguments
     def quantile_error(self, q: float | Sequence[float] | Tensor) -> Tensor:
@@ -546,7 +584,7 @@ class RunningStatistics(StatisticsReading):
             >>> stats.update(torch.linspace(0, 1, 100)[:, None]).quantile_error(0.3).tolist()
             [0.25]
         """
-        return self._known(self._quantiles(q)[1])
+        return reading.known(self._state, reading.quantiles(self._state, q)[1])
 
     def rank_error(self) -> Tensor:
         """By how much the rank of :meth:`quantile` may be off at most, as a part of all entries; proven for any data.
@@ -565,10 +603,10 @@ class RunningStatistics(StatisticsReading):
             >>> stats.rank_error().tolist()
             [0.0]
         """
-        kept = self._sketch()
+        kept = self._state.sketch
         if kept is None:
             raise RuntimeError("these statistics keep no sketch: make them with sketch=True")
-        return self._over_number(sketch.rank_errors(kept))
+        return reading.over_number(self._state, sketch.rank_errors(kept))
 
     @names_arguments
     def refined(self, q: float) -> "RunningStatistics":
@@ -593,15 +631,16 @@ class RunningStatistics(StatisticsReading):
             >>> first.quantile_error(0.255) > 9 * second.quantile_error(0.255)
             masked_tensor([True], valid=1/1)
         """
-        low, high, _ = (part.unsqueeze(1) for part in self._bracket(q))
-        self._check_begun("refined()")
+        low, high, _ = (part.unsqueeze(1) for part in reading.bracket_of(self._state, q))
+        self._begun = self._begun or self._state.has_valid()
+        reading.check_begun(self._begun, "refined()")
         wrong = low.isnan().squeeze(1).nonzero().flatten().tolist()
         if wrong:
             raise ValueError(
                 f"refined() of columns {wrong}, which hold a valid NaN: it has no quantile; mask it before update(), "
                 "with masked_invalid(x)"
             )
-        edges = self._histogram()[0]
+        edges = reading.histogram_of(self._state)[0]
         steps = torch.linspace(0, 1, edges.shape[1], dtype=torch.float64, device=low.device)
         new = self._alike(torch.where((high - low).isfinite(), low + (high - low) * steps, edges))
         set_buffers(new, {"columns": self.columns})
@@ -633,22 +672,31 @@ class RunningStatistics(StatisticsReading):
             [[3.0], [None]]
         """
         group = x[group] if isinstance(group, str) else group
-        x, _, _ = self._by_name(x, "stats(x)")
-        self._check(x, "stats(x)")
-        if not self._begun:
-            self._check_begun("stats(x)")
+        state = self._state
+        x, _, _ = by_name(state, x, "stats(x)")
+        check_columns(state, x, "stats(x)")
+        self._begun = self._begun or state.has_valid()
+        reading.check_begun(self._begun, "stats(x)")
         dtype = x.dtype if x.is_floating_point() else torch.get_default_dtype()
-        moments = self._moments
+        moments = state.moments
         scale = (moments.squares / torch.where(moments.number > 0, moments.number, 1)).sqrt()
         scale = torch.where(scale == 0, 1, scale)
         high = moments.mean.to(dtype)  # the mean in two parts, or a float32 of 1e4 would be off by 1e-3
         low = (moments.mean - high.double()).to(dtype)
-        place = self._place(x, group)
+        place = reading.place_of(state, x, group)
         high, low, scale = (place(part.to(x.device)) for part in (high, low, scale.to(dtype)))
         away: Tensor = x - high
         if away.requires_grad:
             return (away - low) / scale
         return away.sub_(low).div_(scale)  # in memory of its own: fresh memory costs most
+
+    def _load_from_state_dict(self, *args: Any) -> None:
+        if loading.load(self, super()._load_from_state_dict, *args):
+            self._begun = False
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> "RunningStatistics":
+        loading.move(self, fn)
+        return self
 
     def extra_repr(self) -> str:
         """What stands in the parentheses of a printed module."""

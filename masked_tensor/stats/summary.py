@@ -95,7 +95,7 @@ def _cell(field: Pair, i: int) -> str:
 def text_of(stats: Any) -> str:
     """Columns of text below the line of a module."""
     title = f"RunningStatistics({stats.extra_repr()})"
-    if not stats._used():
+    if not stats._state.is_used():
         return title
     lines = _lines(stats)
     widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
@@ -109,7 +109,7 @@ def text_of(stats: Any) -> str:
 
 def html_of(stats: Any) -> str:
     """The same as a table of a notebook."""
-    head, *rows = _lines(stats) if stats._used() else [[]]
+    head, *rows = _lines(stats) if stats._state.is_used() else [[]]
     cells = [f'<td style="{_CELL}">{html.escape(cell)}</td>' for cell in head]
     lines = ["".join(cells), *("".join(f'<td style="{_CELL}">{html.escape(c)}</td>' for c in row) for row in rows)]
     table = "".join(f"<tr>{line}</tr>" for line in lines)

@@ -16,8 +16,8 @@ from torch import Tensor
 from ..extend import masks
 from ..extend.data import ArrowTable, Column, lists, numbers, read_rows, texts
 from ..extend.ranks import group_device, group_size
-from .sketch import Sketch, no_sketch
-from .state import StatisticsState, buffers_of
+from .sketch import PARTS, Sketch, no_sketch
+from .state import State
 
 VERSION = 1
 
@@ -33,16 +33,16 @@ _DTYPES = {"array<double>": torch.float64, "array<bigint>": torch.int64}
 _BUFFERS = tuple(name for name, kind in _TYPES.items() if kind in _DTYPES)
 
 
-def to_row(stats: StatisticsState) -> dict[str, Any]:
+def to_row(state: State) -> dict[str, Any]:
     """Options and buffers, each buffer flat; of a sketch only what is there."""
-    row: dict[str, Any] = {name: getattr(stats, name) for name in _BUFFERS}
-    sketch = stats._sketch()
+    row: dict[str, Any] = {name: buffer for name, buffer in state.tensors().items() if name in _BUFFERS}
+    sketch = state.sketch
     if sketch is not None:
         row["waiting"] = sketch.waiting[_filled(sketch.waiting, sketch.counts[:, 0])]
         row["items"] = sketch.items[_filled(sketch.items, sketch.counts[:, 1:].T)]
     row = {name: None if buffer is None else buffer.detach().cpu().flatten() for name, buffer in row.items()}
-    known = {"version": VERSION, "features": stats.features, "dim": stats.dim, "sketch": stats._size()}
-    return {**row, **known, "correction": float(stats.correction), "names": stats._names}
+    known = {"version": VERSION, "features": state.features, "dim": state.dim, "sketch": state.size}
+    return {**row, **known, "correction": float(state.correction), "names": state.names}
 
 
 def from_row(row: Mapping[str, Any], make: Callable[..., Any]) -> Any:
@@ -78,7 +78,8 @@ def _from_row(row: Mapping[str, Any], make: Callable[..., Any]) -> Any:
     shapes |= {"edges": (features, -1), "bins": (features, -1)}
     state |= {name: state[name].view(shape) for name, shape in shapes.items() if name in state}
     if size:
-        state |= buffers_of(_sketch_of(state, features, size))
+        sketch = _sketch_of(state, features, size)
+        state |= {name: getattr(sketch, name) for name in PARTS}
     if rows and (state["keys"].diff() <= 0).any():
         raise RuntimeError("its groups do not rise")
     if names and not torch.equal(stats.columns, state["columns"]):
@@ -147,7 +148,7 @@ def add_ranks(whole: Any, make: Callable[..., Any], group: Any) -> Any:
     rank, ranks, step = dist.get_rank(group), group_size(group), 1
     while step < ranks:
         if rank % (2 * step):
-            for part in _pack(whole, group):
+            for part in _pack(whole._state, group):
                 dist.send(part, group=group, group_dst=rank - step)
             break
         if rank + step < ranks:
@@ -156,14 +157,14 @@ def add_ranks(whole: Any, make: Callable[..., Any], group: Any) -> Any:
     send = partial(dist.broadcast, group=group, group_src=0)
     if rank:
         return _receive(send, make, group)
-    for part in _pack(whole, group):
+    for part in _pack(whole._state, group):
         send(part)
     return whole
 
 
-def _pack(stats: StatisticsState, group: Any) -> list[Tensor]:
+def _pack(state: State, group: Any) -> list[Tensor]:
     """Three messages: numbers and lengths, names as bytes, and buffers as float64, integers by their bits."""
-    row = to_row(stats)
+    row = to_row(state)
     lengths = [-1 if row[name] is None else len(row[name]) for name in _BUFFERS]
     words = json.dumps(row["names"]).encode()
     head = [row["features"], row["dim"], row["sketch"], len(words), *lengths]
