@@ -13,7 +13,7 @@ import torch
 
 import masked_tensor as mt
 from masked_tensor.engine.table import ENTRIES
-from masked_tensor.packing.rules import elementwise
+from masked_tensor.packing.kinds import elementwise
 from masked_tensor.rules import pointwise
 
 from .helpers import argument_cases, database, sparse_cases

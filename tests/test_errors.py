@@ -36,7 +36,7 @@ from masked_tensor.integrations import (
     transformers,
     wrapping,
 )
-from masked_tensor.packing.rules import packed_rule
+from masked_tensor.packing.kinds import packed_rule
 from masked_tensor.shared import ranks
 from masked_tensor.stats import last_valid, options, summary, travel
 from masked_tensor.train import group_mean

@@ -15,7 +15,7 @@ from torch import Tensor, is_grad_enabled, is_inference_mode_enabled
 from .. import errors, layouts
 from ..compat import OpOverload, in_transform, is_readable_memory, mode_is_active, schema, tree_leaves
 from ..op import NoRule, Op, StorageRule
-from ..packing.rules import elementwise as packed_elementwise
+from ..packing.kinds import elementwise as packed_elementwise
 from ..pair import Pair
 from ..rules.foreach import LOOPS
 from ..rules.matmul import AT_ONCE

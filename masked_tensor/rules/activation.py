@@ -10,7 +10,7 @@ from .. import masks
 from ..compat import in_transform, is_tracked
 from ..op import Op
 from ..packing import per_token as packed
-from ..packing.rules import elementwise as as_values
+from ..packing.kinds import elementwise as as_values
 from ..pair import Pair, Payload
 from ..select import guard
 from ..sparse.rules import on_values

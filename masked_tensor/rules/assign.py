@@ -17,7 +17,7 @@ from .. import masks, pair
 from ..compat import OpOverload, is_tracked
 from ..errors import expect_positions
 from ..op import Op, ops
-from ..packing.rules import keep_storage, store_anew
+from ..packing.kinds import keep_storage, store_anew
 from ..pair import Pair, Payload
 from ..select import guard
 from ..shapes import canonical_dims

@@ -22,7 +22,7 @@ from ..packing.per_sequence import per_sequence_norm
 from ..pair import Pair
 from ..select import guard, zero_masked
 from ..shared.memory_format import make_dense
-from ..shared.running import track
+from ..shared.norm_buffers import track
 from ..shared.standardize import Parameter, Statistics, reshape_parameter, standardize
 from ..sparse import layers
 from ..sparse.rules import sparse_rule

@@ -9,7 +9,7 @@ from typing import Any
 from .. import masks
 from ..compat import OpOverload
 from ..op import Op
-from ..packing.rules import keep_storage
+from ..packing.kinds import keep_storage
 from ..pair import Pair
 from ..shared.memory_format import copied
 from ..sparse.rules import on_values

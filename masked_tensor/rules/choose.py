@@ -12,7 +12,7 @@ from torch import Tensor
 
 from .. import layouts, masks, pair, settings
 from ..op import Op, ops
-from ..packing import rules as packed
+from ..packing import kinds as packed
 from ..pair import Pair, Payload
 from ..select import select
 from ..sparse.rules import choose, on_values

@@ -12,9 +12,9 @@ from torch import Tensor
 from .. import masks, pair
 from ..compat import OpOverload, is_readable_memory
 from ..op import Op
+from ..packing import cuts as packed_places
 from ..packing import per_token as packed
-from ..packing import time_index as packed_places
-from ..packing.rules import packed_rule
+from ..packing.kinds import packed_rule
 from ..pair import Pair, Payload
 from .choose import masked_fill, without_masked
 

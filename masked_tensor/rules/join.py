@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import masks, pair
 from ..op import Op
 from ..packing import joins as packed
-from ..packing.rules import packed_rule
+from ..packing.kinds import packed_rule
 from ..pair import Pair, Payload
 from ..shared import feature_joins
 

@@ -12,7 +12,7 @@ from .. import layouts, masks, pair
 from ..compat import OpOverload
 from ..op import Op, ops
 from ..packing import views
-from ..packing.rules import as_new, compare_shapes, empty_strided, keep_storage, packed_rule
+from ..packing.kinds import as_new, compare_shapes, empty_strided, keep_storage, packed_rule
 from ..pair import Pair, Payload
 from ..select import select
 from ..settings import DEFAULT, current

@@ -16,7 +16,7 @@ from .. import masks, shapes
 from ..compat import current_node, in_transform
 from ..errors import MaskMismatchError
 from ..op import Op
-from ..packing.rules import elementwise as as_values
+from ..packing.kinds import elementwise as as_values
 from ..pair import Pair, Payload
 from ..select import guard, zero_masked
 from ..settings import STACK, current

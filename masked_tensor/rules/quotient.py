@@ -9,7 +9,7 @@ from torch import Tensor
 
 from .. import masks, pair
 from ..op import Op, ops
-from ..packing.rules import elementwise as as_values
+from ..packing.kinds import elementwise as as_values
 from ..pair import Pair, Payload
 from ..select import select, zero_masked
 from ..shared import strict_counts

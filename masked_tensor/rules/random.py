@@ -12,7 +12,7 @@ from torch import Generator, Tensor
 from .. import masks, pair
 from ..compat import OpOverload, is_tracked
 from ..op import Op, ops
-from ..packing.rules import elementwise, keep_by_rule, keep_nonempty, keep_storage
+from ..packing.kinds import elementwise, keep_by_rule, keep_nonempty, keep_storage
 from ..pair import Pair, Payload
 from ..select import select, zero_masked
 from ..sparse.rules import on_values

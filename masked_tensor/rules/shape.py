@@ -13,9 +13,9 @@ from torch import Tensor
 from .. import errors, masks, pair
 from ..compat import OpOverload, in_transform
 from ..op import Op, StorageRule, ops
-from ..packing import time_index
+from ..packing import cuts
 from ..packing import views as packed_views
-from ..packing.rules import packed_rule as packed
+from ..packing.kinds import packed_rule as packed
 from ..pair import Pair
 from ..sparse import views
 from ..sparse.rules import move_stored, on_values, sparse_rule
@@ -170,17 +170,15 @@ OPS = [
     *moving_ops("permute", move, sparse_rule(views.permute), packed=packed(packed_views.permute), binding=True),
     *moving_ops("unsqueeze", move, sparse_rule(views.unsqueeze), packed=packed(packed_views.unsqueeze), binding=True),
     *moving_ops("squeeze", move, sparse_rule(views.squeeze), packed=packed(packed_views.squeeze), binding=True),
-    *moving_ops("select", move, sparse_rule(views.select), packed=packed(time_index.select), binding=True),
-    *moving_ops("slice", move, sparse_rule(views.slice_), packed=packed(time_index.slice_)),
+    *moving_ops("select", move, sparse_rule(views.select), packed=packed(cuts.select), binding=True),
+    *moving_ops("slice", move, sparse_rule(views.slice_), packed=packed(cuts.slice_)),
     *moving_ops("unbind", move, sparse_rule(views.unbind), packed=packed(packed_views.unbind)),
     *moving_ops("expand", move, sparse_rule(views.expand), packed=packed(packed_views.expand)),
     *moving_ops("alias", move, packed=packed(packed_views.alias)),
     *moving_ops("movedim", move, packed=packed(packed_views.movedim)),
-    *moving_ops("split split_with_sizes", split, sparse_rule(views.split), packed=packed(time_index.split)),
-    *moving_ops("unsafe_split", split, sparse_rule(views.split), shares=True, packed=packed(time_index.split)),
-    *moving_ops(
-        "unsafe_split_with_sizes", split, sparse_rule(views.split), shares=True, packed=packed(time_index.split)
-    ),
+    *moving_ops("split split_with_sizes", split, sparse_rule(views.split), packed=packed(cuts.split)),
+    *moving_ops("unsafe_split", split, sparse_rule(views.split), shares=True, packed=packed(cuts.split)),
+    *moving_ops("unsafe_split_with_sizes", split, sparse_rule(views.split), shares=True, packed=packed(cuts.split)),
     *moving_ops("diagonal unfold", move),
     *moving_ops("t_copy transpose_copy", move, sparse_rule(views.transpose)),
     *moving_ops("permute_copy", move, sparse_rule(views.permute)),

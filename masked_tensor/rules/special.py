@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from ..op import Op
-from ..packing.rules import elementwise as as_values
+from ..packing.kinds import elementwise as as_values
 from ..pair import Pair
 from ..sparse.rules import on_values
 from .pointwise import always_keeps_zero, elementwise_ops, guard_operands, run_elementwise, zeroed_ops

@@ -13,7 +13,7 @@ from ..compat import is_tracked
 from ..op import Op
 from ..pair import Pair, Payload
 from ..select import select, zero_masked
-from ..shared.running import track
+from ..shared.norm_buffers import track
 
 Operand = Pair | Tensor
 

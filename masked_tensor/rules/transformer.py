@@ -15,8 +15,8 @@ from torch import Tensor
 from .. import masks, pair
 from ..op import Op
 from ..packing import transformer as packed
+from ..packing.kinds import packed_rule
 from ..packing.packed import Packed, pack_values
-from ..packing.rules import packed_rule
 from ..pair import Pair
 from ..select import select
 from .attention import attention_math, scaled_dot_product_attention

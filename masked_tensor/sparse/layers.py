@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ..errors import expect_shape
 from ..pair import Pair
-from ..shared.running import track
+from ..shared.norm_buffers import track
 from ..shared.standardize import smallest_eps
 from .norms import normalize_by, standardize
 
