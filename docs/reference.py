@@ -26,7 +26,7 @@ HEAD = """Every name below is imported from `masked_tensor` itself. Examples ass
 `import masked_tensor as mt`. The methods of a MaskedTensor that are functions, too, name their tensor `x`."""
 ENGINE = "begin, change, end, to_numpy"  # public methods that the package and matplotlib call
 RESULTS = {  # what a function returns and nobody makes by name, on its page
-    "rolling": "functional.rolling.Rolling",
+    "rolling": "functional.series.rolling.Rolling",
     "from_flat": "api.flat.tokens.FlatTokens",
 }
 
@@ -55,14 +55,18 @@ def write(folder: Path) -> None:
 def _sections() -> list[Section]:
     homes: dict[str, list[str]] = {}
     for name in masked_tensor.__all__:
-        homes.setdefault(getattr(masked_tensor, name).__module__.rpartition(".")[2], []).append(name)
+        home = getattr(masked_tensor, name).__module__
+        short = home.removeprefix("masked_tensor.functional.") if ".functional." in home else home.rpartition(".")[2]
+        homes.setdefault(short, []).append(name)
     placed = [module for modules in SECTIONS.values() for module in modules]
     sections = []
     for title, modules in SECTIONS.items():
         sections += [Section(f"## {title}", "", [name for module in modules for name in homes[module]])]
         for module in [] if modules else sorted(homes.keys() - placed):
             text = inspect.getdoc(sys.modules[f"masked_tensor.functional.{module}"]) or ""
-            sections += [Section(f"### {module.replace('_', ' ')}", text.split("\n\n")[0], homes[module])]
+            sections += [
+                Section(f"### {module.replace('.', ': ').replace('_', ' ')}", text.split("\n\n")[0], homes[module])
+            ]
     tools = [f"testing.{name}" for name in testing.__all__ if inspect.isfunction(getattr(testing, name))]
     parts = {name: getattr(extend, name).__all__ for name in extend.__all__ if inspect.ismodule(getattr(extend, name))}
     kit = [name for name in extend.__all__ if name not in parts]

@@ -70,8 +70,8 @@ from .errors import (
 )
 from .functional import *  # noqa: F403 (its names are listed there)
 from .functional import torch_attention as _torch_attention  # noqa: F401 (it replaces a function)
-from .functional import torch_losses as _torch_losses  # noqa: F401 (they replace functions)
 from .functional import torch_masked as _torch_masked  # noqa: F401 (the same)
+from .functional.losses import torch_losses as _torch_losses  # noqa: F401 (they replace functions)
 
 __version__ = "0.1.0"  #: the one place where it stands
 

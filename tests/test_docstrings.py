@@ -27,7 +27,7 @@ import torch
 import masked_tensor as mt
 from masked_tensor import errors
 from masked_tensor.functional.entrance import run_op
-from masked_tensor.functional.rolling import Rolling
+from masked_tensor.functional.series.rolling import Rolling
 
 from .helpers.joined import over
 

@@ -12,7 +12,7 @@ from torch.autograd import gradcheck
 
 import masked_tensor as mt
 from masked_tensor import MaskedTensor
-from masked_tensor.functional.rank import Ties
+from masked_tensor.functional.reductions.rank import Ties
 
 NAN, INF = float("nan"), float("inf")
 TIES = ("average", "min", "max", "dense", "ordinal")

@@ -129,7 +129,7 @@ OPS = {  # a private op is an op: it may stand where ops are named
     "train/mean_parts.py": "_foreach_add_ _foreach_mul _foreach_mul_",
     "engine/boundary/enter_leave.py": "_version",
     "engine/packed_pair.py": "_version",
-    "functional/distinct.py": "_unique2",
+    "functional/reductions/distinct.py": "_unique2",
     "kernels/attention.py": "_fused_sdp_choice _scaled_dot_product_flash_attention_for_cpu "
     "_scaled_dot_product_flash_attention_for_cpu_backward",
     "kernels/attention_cuda.py": "_efficient_attention_forward _flash_attention_forward",

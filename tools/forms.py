@@ -49,8 +49,8 @@ def text() -> str:
 
 def _aliases() -> Iterator[tuple[str, str]]:
     """Names of literals, and the class, that signatures use."""
-    yield from (("rank", "Ties"), ("rolling", "Closed"), ("rolling", "Rolling"), ("series", "Area"))
-    yield from (("series", "Direction"), ("series", "Lengths"), ("series", "Method"), ("series", "Side"))
+    yield from (("reductions.rank", "Ties"), ("series.rolling", "Closed"), ("series.rolling", "Rolling"))
+    yield from (("series.filling", name) for name in ("Area", "Direction", "Lengths", "Method", "Side"))
     yield ("softmax", "Mode")
 
 

@@ -16,7 +16,7 @@ from ..settings import outside
 COMPILED = "functional", "engine.contexts.decorators", "api.libraries", "api.flat"  #: what Dynamo may compile
 #: but these, which ask what a tensor stores
 READING = (
-    "functional.series_input",
+    "functional.series.steps",
     *(f"api.flat.{name}" for name in ("call", "check", "eager", "nodes", "tokens", "verified")),
 )
 

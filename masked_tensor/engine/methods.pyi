@@ -1508,8 +1508,8 @@ class Methods(Tensor):
             x (MaskedTensor): Any shape and dtype, packed or not.
 
         Returns:
-            MaskedTensor: A tensor of ``x``'s shape and dtype, whose ``is_packed`` is False. ``x`` itself if it is not
-            packed.
+            MaskedTensor: A tensor of ``x``'s shape and dtype, whose ``is_packed`` is False, as that of its views and of all
+            results of ops on it. ``x`` itself if it never was packed; a view of ``x`` if a write has unpacked it.
 
         Raises:
             TypeError: ``x`` is no MaskedTensor.

@@ -7,28 +7,16 @@ from . import (  # noqa: F401 (a form is listed where it is defined)
     assign,
     attention,
     batch_norm,
-    covariance,
-    cross_entropy,
     density,
-    distinct,
-    extremes,
-    likelihood,
-    logical,
-    loss,
-    margin,
-    moment,
     norm_layers,
     normalize,
-    order,
-    rank,
-    reduction,
-    rolling,
     scan,
-    series,
     softmax,
-    weighted,
 )
+from .losses import cross_entropy, elementwise, likelihood, margin  # noqa: F401
+from .reductions import covariance, distinct, extremes, logical, moment, order, rank, sums, weighted  # noqa: F401
 from .registry import FORMS
+from .series import filling, rolling  # noqa: F401
 
 globals().update(FORMS)
 __all__ = sorted(FORMS)

@@ -13,14 +13,14 @@ from torch import Tensor
 from ..engine import methods
 from ..engine.tensor import MaskedTensor
 from .entrance import Dim as Dim, Number as Number
-from .rank import Ties as Ties
-from .rolling import Closed as Closed
-from .rolling import Rolling as Rolling
-from .series import Area as Area
-from .series import Direction as Direction
-from .series import Lengths as Lengths
-from .series import Method as Method
-from .series import Side as Side
+from .reductions.rank import Ties as Ties
+from .series.rolling import Closed as Closed
+from .series.rolling import Rolling as Rolling
+from .series.filling import Area as Area
+from .series.filling import Direction as Direction
+from .series.filling import Lengths as Lengths
+from .series.filling import Method as Method
+from .series.filling import Side as Side
 from .softmax import Mode as Mode
 
 T = TypeVar("T", Tensor, MaskedTensor)

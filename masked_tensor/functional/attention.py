@@ -9,8 +9,8 @@ from torch.nn import functional as F
 from .. import errors, shapes
 from ..engine.tensor import MaskedTensor
 from .entrance import as_result, enter_input, run_op
+from .reductions.run import aten
 from .registry import form
-from .run_reduction import aten
 
 
 @form

@@ -4,8 +4,8 @@ from torch import Tensor
 
 from ..sparse import layers
 from .norm_layers import run_norm
+from .reductions.run import aten
 from .registry import form
-from .run_reduction import aten
 
 
 @form

@@ -12,8 +12,8 @@ from ..pair import Pair
 from ..select import select
 from ..sparse import layers
 from .entrance import Input, as_result, enter_input, result_in_pattern, run_op
+from .reductions.run import aten
 from .registry import as_torch, form
-from .run_reduction import aten
 
 
 @as_torch(packed=F.layer_norm)

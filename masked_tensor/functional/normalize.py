@@ -8,8 +8,8 @@ from .. import shapes, sparse
 from ..pair import Pair
 from ..select import select
 from .entrance import as_result, enter_input, result_in_pattern, run_op
+from .reductions.run import aten
 from .registry import as_torch
-from .run_reduction import aten
 
 
 @as_torch(packed=F.normalize)

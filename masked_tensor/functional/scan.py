@@ -10,9 +10,9 @@ from torch import Tensor
 from .. import shapes, sparse
 from ..sparse import slice_reductions
 from .entrance import Input, as_result, enter_input, result_in_pattern, run_op
-from .extremes import R
+from .reductions.extremes import R
+from .reductions.run import aten, in_dtype
 from .registry import as_torch
-from .run_reduction import aten, in_dtype
 
 
 @as_torch(packed=torch.cumsum)

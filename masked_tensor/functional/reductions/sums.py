@@ -3,14 +3,14 @@
 import torch
 from torch import Tensor
 
-from .. import masks, pair
-from ..pair import Pair
-from ..select import select
-from ..shared.too_few import of_nothing
-from ..sparse import slice_reductions
-from .entrance import Dim, Number, check_ordered, enter_input, run_op
-from .registry import as_torch
-from .run_reduction import Reduction, aten, dim_by_dim, over_dims, run_reduction
+from ... import masks, pair
+from ...pair import Pair
+from ...select import select
+from ...shared.too_few import of_nothing
+from ...sparse import slice_reductions
+from ..entrance import Dim, Number, check_ordered, enter_input, run_op
+from ..registry import as_torch
+from .run import Reduction, aten, dim_by_dim, over_dims, run_reduction
 
 
 def _nanmean(x: Pair | Tensor, dims: tuple[int, ...], keepdim: bool) -> Pair:

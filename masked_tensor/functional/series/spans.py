@@ -12,8 +12,8 @@ from typing import final
 import torch
 from torch import Tensor
 
-from ..compat import has_real_memory, is_wrapped
-from ..pair import Pair
+from ...compat import has_real_memory, is_wrapped
+from ...pair import Pair
 
 State = tuple[Tensor, ...]
 

@@ -5,13 +5,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import shapes, sparse
-from ..pair import Pair
-from ..shared.too_few import needed_for, of_nothing
-from ..sparse import slice_reductions
-from .entrance import Dim, Input, Number, as_result, enter_input, run_op
-from .registry import as_torch
-from .run_reduction import Reduction, aten, over_dims, run_reduction
+from ... import shapes, sparse
+from ...pair import Pair
+from ...shared.too_few import needed_for, of_nothing
+from ...sparse import slice_reductions
+from ..entrance import Dim, Input, Number, as_result, enter_input, run_op
+from ..registry import as_torch
+from .run import Reduction, aten, over_dims, run_reduction
 
 
 @as_torch

@@ -10,17 +10,17 @@ from typing import Any, Literal, cast, get_args
 import torch
 from torch import Tensor
 
-from .. import errors, masks, packing
-from ..engine.boundary.enter_leave import enter, leave
-from ..engine.boundary.packed import enter_packed
-from ..engine.tensor import MaskedTensor
-from ..packing.dim_order import is_feature
-from ..pair import Pair
-from ..shapes import expect_int
-from ..shared import gaps
-from .entrance import Input, Number
-from .registry import as_torch
-from .series_input import Series, enter_series, expect_lengths
+from ... import errors, masks, packing
+from ...engine.boundary.enter_leave import enter, leave
+from ...engine.boundary.packed import enter_packed
+from ...engine.tensor import MaskedTensor
+from ...packing.dim_order import is_feature
+from ...pair import Pair
+from ...shapes import expect_int
+from ...shared import gaps
+from ..entrance import Input, Number
+from ..registry import as_torch
+from .steps import Series, enter_series, expect_lengths
 
 Area = Literal["inside", "outside"]
 Direction = Literal["forward", "backward", "both"]

@@ -1,14 +1,14 @@
-"""Functional cross entropy and negative log likelihood; keywords as in loss.py."""
+"""Functional cross entropy and negative log likelihood; keywords as in elementwise.py."""
 
 from torch import Tensor
 
-from .. import errors, sparse
-from ..engine.tensor import MaskedTensor
-from ..shared.too_few import of_nothing
-from .entrance import Input, Number, as_result, enter_input
-from .loss import Masking, enter_sides, reduction_number, run_loss
-from .registry import form
-from .run_reduction import aten
+from ... import errors, sparse
+from ...engine.tensor import MaskedTensor
+from ...shared.too_few import of_nothing
+from ..entrance import Input, Number, as_result, enter_input
+from ..reductions.run import aten
+from ..registry import form
+from .elementwise import Masking, enter_sides, reduction_number, run_loss
 
 
 @form

@@ -1,4 +1,4 @@
-"""Functional likelihoods and divergences by the element; keywords as in loss.py."""
+"""Functional likelihoods and divergences by the element; keywords as in elementwise.py."""
 
 from functools import partial
 
@@ -6,12 +6,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from .. import masks, sparse
-from ..pair import Pair
-from .entrance import Number, enter_input
-from .loss import Masking, enter_sides, loss, python_loss, sparse_loss
-from .registry import form
-from .run_reduction import aten
+from ... import masks, sparse
+from ...pair import Pair
+from ..entrance import Number, enter_input
+from ..reductions.run import aten
+from ..registry import form
+from .elementwise import Masking, enter_sides, loss, python_loss, sparse_loss
 
 
 @form

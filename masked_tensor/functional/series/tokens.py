@@ -5,12 +5,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .. import masks
-from ..pair import Pair, Payload
-from ..shared import gaps, moving, spans
-from .dim_order import GRID
-from .packed import Packed, drop_full_inner, pack_values
-from .scatter_gather import gather_mask, gather_tokens, scatter_mask, scatter_tokens
+from ... import masks
+from ...packing.dim_order import GRID
+from ...packing.packed import Packed, drop_full_inner, pack_values
+from ...packing.scatter_gather import gather_mask, gather_tokens, scatter_mask, scatter_tokens
+from ...pair import Pair, Payload
+from ...shared import gaps
+from . import moving, spans
 
 
 def time_dim(x: Packed) -> int | None:

@@ -8,21 +8,22 @@ from typing import Any, Generic, Literal, TypeVar, cast, get_args
 import torch
 from torch import Tensor
 
-from .. import masks, settings
-from ..engine.boundary.enter_leave import leave
-from ..engine.tensor import MaskedTensor
-from ..kernels.identity import identity
-from ..kernels.precision import rounds_noticeably
-from ..packing.series import Tape, lay_out, spans_of_tokens
-from ..pair import Pair
-from ..rules import quantile as rules
-from ..shared import moving, spans, strict_counts
-from ..shared.too_few import is_enough, needed_for
-from . import moment, order, reduction
-from .entrance import Input, Number, as_pair, enter_input
-from .registry import as_torch
-from .series import Lengths, Side
-from .series_input import Series, enter_series, expect_lengths
+from ... import masks, settings
+from ...engine.boundary.enter_leave import leave
+from ...engine.tensor import MaskedTensor
+from ...kernels.identity import identity
+from ...kernels.precision import rounds_noticeably
+from ...pair import Pair
+from ...rules import quantile as rules
+from ...shared import strict_counts
+from ...shared.too_few import is_enough, needed_for
+from ..entrance import Input, Number, as_pair, enter_input
+from ..reductions import moment, order, sums
+from ..registry import as_torch
+from . import moving, spans
+from .filling import Lengths, Side
+from .steps import Series, enter_series, expect_lengths
+from .tokens import Tape, lay_out, spans_of_tokens
 
 Closed = Literal["right", "left", "both", "neither"]
 T = TypeVar("T", Tensor, MaskedTensor)
@@ -81,7 +82,7 @@ class Rolling(Generic[T]):
             masked_tensor([1.0000, 1.0000, 3.0000], valid=3/3)
         """
         if not self._moves() or strict_counts.KNOWN:
-            return self._enough(reduction.sum(self._seen, -1, min_count=self.min_periods))
+            return self._enough(sums.sum(self._seen, -1, min_count=self.min_periods))
         return self._result(moving.total(self._entries, self._reach))
 
     def mean(self) -> T:
@@ -97,7 +98,7 @@ class Rolling(Generic[T]):
         """
         x = self._as_float()
         if not x._moves():
-            return x._enough(reduction.mean(x._seen, -1))
+            return x._enough(sums.mean(x._seen, -1))
         return x._result(moving.total(x._entries, x._reach).div_(x._number), 1)
 
     def min(self) -> T:
@@ -264,7 +265,7 @@ class Rolling(Generic[T]):
     def _extreme(self, name: str) -> T:
         x = self._entries
         if not self._moves():
-            return self._enough(getattr(reduction, name)(self._seen, -1))
+            return self._enough(getattr(sums, name)(self._seen, -1))
         return self._result(moving.extreme(x, self._reach, name == "amax", identity(name, x.data.dtype)), 1)
 
     def _moment(self, form: Any, ddof: int) -> T:

@@ -4,13 +4,13 @@ from typing import Any
 
 from torch import Tensor
 
-from .. import masks
-from ..pair import Pair
-from ..rules.covariance import count_common
-from ..shared.too_few import is_enough, of_nothing
-from .entrance import Input, Number, as_pair, as_result, enter_input, refuse_sparse, run_op
-from .registry import form
-from .run_reduction import aten
+from ... import masks
+from ...pair import Pair
+from ...rules.covariance import count_common
+from ...shared.too_few import is_enough, of_nothing
+from ..entrance import Input, Number, as_pair, as_result, enter_input, refuse_sparse, run_op
+from ..registry import form
+from .run import aten
 
 
 @form

@@ -7,26 +7,15 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from .. import masks, shapes, sparse
-from ..pair import Pair
-from ..rules.quantile import quantile_between
-from ..shared.too_few import TooFew
+from ... import masks, shapes, sparse
+from ...pair import Pair
+from ...rules.quantile import quantile_between
+from ...shared.too_few import TooFew
+from ..entrance import Dim, Input, Number, as_pair, as_result, check_ordered, enter_input, restore_dims, run_op, too_few
+from ..registry import as_torch
 from . import weighted_quantile
-from .entrance import (
-    Dim,
-    Input,
-    Number,
-    as_pair,
-    as_result,
-    check_ordered,
-    enter_input,
-    restore_dims,
-    run_op,
-    too_few,
-)
 from .extremes import R, choice, sparse_choice
-from .registry import as_torch
-from .run_reduction import aten, sparse_result
+from .run import aten, sparse_result
 
 
 @as_torch

@@ -7,21 +7,11 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from .. import shapes, sparse
-from ..shared.too_few import TooFew
-from .entrance import (
-    Input,
-    Number,
-    as_reduced,
-    as_result,
-    check_ordered,
-    enter_input,
-    refuse_sparse,
-    run_op,
-    too_few,
-)
-from .registry import as_torch
-from .run_reduction import aten, sparse_result
+from ... import shapes, sparse
+from ...shared.too_few import TooFew
+from ..entrance import Input, Number, as_reduced, as_result, check_ordered, enter_input, refuse_sparse, run_op, too_few
+from ..registry import as_torch
+from .run import aten, sparse_result
 
 R = TypeVar("R", bound=tuple[Tensor, ...])
 

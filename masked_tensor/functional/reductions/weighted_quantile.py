@@ -7,11 +7,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import masks, shapes
-from ..compat import is_readable_memory
-from ..pair import Pair
-from ..select import select
-from .entrance import Dim, Input, Number, as_pair, as_result, enter_input, refuse_sparse, restore_dims, too_few
+from ... import masks, shapes
+from ...compat import is_readable_memory
+from ...pair import Pair
+from ...select import select
+from ..entrance import Dim, Input, Number, as_pair, as_result, enter_input, refuse_sparse, restore_dims, too_few
 from .weighted import expand_weights
 
 

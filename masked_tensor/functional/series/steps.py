@@ -10,20 +10,21 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import layouts, masks, packing, shapes
-from ..compat import has_real_memory, in_transform, is_wrapped, mode_is_active
-from ..engine.boundary.enter_leave import enter, leave
-from ..engine.boundary.packed import enter_packed
-from ..engine.tensor import MaskedTensor
-from ..packing import Packed, series
-from ..packing.dim_order import GRID
-from ..packing.grid import grid_of_mask
-from ..packing.packed import Frame, values_at_tokens
-from ..pair import Pair, Payload
-from ..select import select
-from ..shared.lengths import check_side, steps_that_exist
-from .entrance import Input, Number, as_pair, check_fill, check_mask, enter_input, refuse_sparse, with_gaps
-from .registry import check_dim
+from ... import layouts, masks, packing, shapes
+from ...compat import has_real_memory, in_transform, is_wrapped, mode_is_active
+from ...engine.boundary.enter_leave import enter, leave
+from ...engine.boundary.packed import enter_packed
+from ...engine.tensor import MaskedTensor
+from ...packing import Packed
+from ...packing.dim_order import GRID
+from ...packing.grid import grid_of_mask
+from ...packing.packed import Frame, values_at_tokens
+from ...pair import Pair, Payload
+from ...select import select
+from ...shared.lengths import check_side, steps_that_exist
+from ..entrance import Input, Number, as_pair, check_fill, check_mask, enter_input, refuse_sparse, with_gaps
+from ..registry import check_dim
+from . import tokens
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,7 +43,7 @@ class Series:
         """What the caller gets of a result with one entry for each ``step``-th of time."""
         if self.stored is not None:
             result = result if fill_value is None else _fill(result, fill_value)
-            return leave(series.stored(self.stored, result, step if self.within else 1))
+            return leave(tokens.stored(self.stored, result, step if self.within else 1))
         if self.exists is None:
             return with_gaps(name, result, self.given, fill_value)
         exists = masks.expand_to(self.each(self.exists, step), result.data.shape)
@@ -55,7 +56,7 @@ class Series:
     def leave_plain(self, result: Pair, step: int) -> Tensor:
         """The data of a result, 0 where no step exists."""
         if self.stored is not None:
-            return packing.unpack(series.stored(self.stored, result, step if self.within else 1)).data
+            return packing.unpack(tokens.stored(self.stored, result, step if self.within else 1)).data
         if self.exists is None:
             return result.data
         return select(result.data, masks.expand_to(self.each(self.exists, step), result.data.shape), 0)
@@ -144,7 +145,7 @@ def _dim_of(name: str, dim: int | None, shape: tuple[int, ...]) -> int:
 def _enter_stored(name: str, input: MaskedTensor, dim: int, mask: Any, lengths: Any, side: str) -> Series | None:
     """A packed batch by its tokens; None where they do not lie along ``dim`` of a batch of sequences."""
     x = enter_packed(input, torch.is_grad_enabled(), enter)
-    time = series.time_dim(x)
+    time = tokens.time_dim(x)
     if time is None or 0 in x.shape:
         return None
     if x.order[dim] == (0,):
@@ -161,7 +162,7 @@ def _enter_stored(name: str, input: MaskedTensor, dim: int, mask: Any, lengths: 
     pair = x.pair()
     if dim != time:
         return Series(Input(pair, True), pair, x.order[dim][0] - GRID + 1, stored=x)
-    return Series(Input(pair, True), pair, 0, unsaid=not x.grid.complete, stored=x, within=series.bounds(x))
+    return Series(Input(pair, True), pair, 0, unsaid=not x.grid.complete, stored=x, within=tokens.bounds(x))
 
 
 def _with_lengths(name: str, x: Packed, lengths: Any, side: str) -> Packed:
@@ -171,7 +172,7 @@ def _with_lengths(name: str, x: Packed, lengths: Any, side: str) -> Packed:
         exists = torch.ones_like(grid.mask)
     else:
         exists, _ = steps_that_exist(
-            name, lengths, side, grid.mask, 1, None if grid.complete else series.valid_steps(x)
+            name, lengths, side, grid.mask, 1, None if grid.complete else tokens.valid_steps(x)
         )
     if not grid.complete:
         grid = grid_of_mask(exists, True)

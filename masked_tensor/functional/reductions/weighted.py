@@ -5,14 +5,14 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from .. import errors, masks, shapes
-from ..engine.boundary.enter_leave import leave
-from ..engine.tensor import MaskedTensor
-from ..kernels.precision import rounds_noticeably
-from ..pair import Pair
-from . import reduction
-from .entrance import Dim, Number, as_pair, enter_input, refuse_sparse
-from .registry import form
+from ... import errors, masks, shapes
+from ...engine.boundary.enter_leave import leave
+from ...engine.tensor import MaskedTensor
+from ...kernels.precision import rounds_noticeably
+from ...pair import Pair
+from ..entrance import Dim, Number, as_pair, enter_input, refuse_sparse
+from ..registry import form
+from . import sums
 
 
 @form
@@ -62,7 +62,7 @@ def average(
         ``numpy.ma.average``.
     """
     if weights is None:
-        return reduction.mean(input, dim, keepdim=keepdim, mask=mask, fill_value=fill_value)
+        return sums.mean(input, dim, keepdim=keepdim, mask=mask, fill_value=fill_value)
     given, heavy = enter_input(input, mask), enter_input(weights, name="weights")
     refuse_sparse("average", given)
     x, w = as_pair(given), expand_weights(as_pair(heavy), given.data, dim)
@@ -72,10 +72,10 @@ def average(
     dtype = torch.result_type(x.data, w.data)
     wide = torch.float32 if rounds_noticeably(dtype) else dtype  # half precision is rounded once, at the end
     products: Any = leave(Pair(x.data.to(wide), x.mask, x.payload)) * leave(w)
-    total = reduction.sum(
+    total = sums.sum(
         leave(Pair(w.data.to(wide) if w.data.is_floating_point() else w.data, valid)), dim, keepdim=keepdim
     )
-    result = cast(MaskedTensor, (reduction.sum(products, dim, keepdim=keepdim) / total).to(dtype))
+    result = cast(MaskedTensor, (sums.sum(products, dim, keepdim=keepdim) / total).to(dtype))
     if given.masked or heavy.masked:
         return result if fill_value is None else result.filled(fill_value)
     return result.filled(float("nan") if fill_value is None else fill_value)

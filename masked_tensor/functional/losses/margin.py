@@ -1,4 +1,4 @@
-"""Functional margin and distance losses; keywords as in loss.py."""
+"""Functional margin and distance losses; keywords as in elementwise.py."""
 
 from typing import Any
 
@@ -6,13 +6,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from ..engine.tensor import MaskedTensor
-from ..pair import Pair
-from ..rules.reduction import mean
-from .entrance import Number, enter_input, refuse_sparse
-from .loss import Masking, enter_sides, loss, python_loss, run_loss
-from .registry import form
-from .run_reduction import aten
+from ...engine.tensor import MaskedTensor
+from ...pair import Pair
+from ...rules.reduction import mean
+from ..entrance import Number, enter_input, refuse_sparse
+from ..reductions.run import aten
+from ..registry import form
+from .elementwise import Masking, enter_sides, loss, python_loss, run_loss
 
 
 @form

@@ -20,14 +20,14 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from .. import masks, settings
-from ..compat import is_readable_memory, is_tracked, mode_is_active
-from ..fill import fill_outside
-from ..kernels.precision import rounds_noticeably
-from ..pair import Pair
+from ... import masks, settings
+from ...compat import is_readable_memory, is_tracked, mode_is_active
+from ...fill import fill_outside
+from ...kernels.precision import rounds_noticeably
+from ...pair import Pair
+from ...shared.gaps import narrow_constant
+from ...shared.order_statistics import interpolate_rank, quantile_rank
 from . import spans
-from .gaps import narrow_constant
-from .order_statistics import interpolate_rank, quantile_rank
 from .spans import Spans
 
 #: A piece of each tensor, such as data and validity, and the width, to the statistic of its windows, all along the last

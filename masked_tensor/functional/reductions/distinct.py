@@ -5,10 +5,10 @@ from typing import Any
 
 from torch import Tensor
 
-from .. import errors, sparse
-from .entrance import Input, as_result, enter_input, refuse_sparse, run_op
-from .registry import form
-from .run_reduction import aten
+from ... import errors, sparse
+from ..entrance import Input, as_result, enter_input, refuse_sparse, run_op
+from ..registry import form
+from .run import aten
 
 
 @form

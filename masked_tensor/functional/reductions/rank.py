@@ -4,11 +4,11 @@ from typing import Literal, get_args
 
 from torch import Tensor
 
-from .. import shapes, sparse
-from ..rules.order import rank
-from .entrance import as_pair, as_result, check_ordered, enter_input, refuse_sparse, result_in_pattern
+from ... import shapes, sparse
+from ...rules.order import rank
+from ..entrance import as_pair, as_result, check_ordered, enter_input, refuse_sparse, result_in_pattern
+from ..registry import as_torch
 from .extremes import one_dim
-from .registry import as_torch
 
 Ties = Literal["average", "min", "max", "dense", "ordinal"]
 

@@ -7,12 +7,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import layouts, shapes, sparse
-from ..compat import OpOverload
-from ..engine.boundary.enter_leave import leave
-from ..pair import Pair
-from ..shared.too_few import TooFew
-from .entrance import Dim, Input, Number, as_reduced, as_result, check_fill, enter_input, run_op, too_few
+from ... import layouts, shapes, sparse
+from ...compat import OpOverload
+from ...engine.boundary.enter_leave import leave
+from ...pair import Pair
+from ...shared.too_few import TooFew
+from ..entrance import Dim, Input, Number, as_reduced, as_result, check_fill, enter_input, run_op, too_few
 
 aten = torch.ops.aten
 

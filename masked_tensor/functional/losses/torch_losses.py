@@ -6,10 +6,10 @@ from typing import Any
 
 from torch import Tensor
 
-from .. import functional
-from ..engine.dynamo import mark_opaque
-from ..engine.tensor import MaskedTensor
-from ..patches.places import TORCH_LOSSES, rebind, wrap_when_imported
+from ... import functional
+from ...engine.dynamo import mark_opaque
+from ...engine.tensor import MaskedTensor
+from ...patches.places import TORCH_LOSSES, rebind, wrap_when_imported
 
 _MAY_DIVIDE: dict[str, Callable[[Any, Any], bool]] = {  # by all weights, by all rows, by all classes; asked first
     "mse_loss": lambda args, kwargs: len(args) > 5 or kwargs.get("weight") is not None,

@@ -11,17 +11,17 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from .. import layouts, masks, sparse
-from ..engine import table
-from ..engine.boundary.enter_leave import leave
-from ..pair import Pair
-from ..select import select
-from ..shared.averaging import NONE, reduce_loss
-from ..shared.too_few import of_nothing
-from ..sparse.rules import on_values
-from .entrance import Input, Number, as_result, enter_input, refuse_sparse, run_op
-from .registry import form
-from .run_reduction import aten
+from ... import layouts, masks, sparse
+from ...engine import table
+from ...engine.boundary.enter_leave import leave
+from ...pair import Pair
+from ...select import select
+from ...shared.averaging import NONE, reduce_loss
+from ...shared.too_few import of_nothing
+from ...sparse.rules import on_values
+from ..entrance import Input, Number, as_result, enter_input, refuse_sparse, run_op
+from ..reductions.run import aten
+from ..registry import form
 
 _REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}  # as the aten ops number them
 

@@ -4,12 +4,12 @@ from typing import Any
 
 from torch import Tensor
 
-from .. import layouts
-from ..pair import Pair
-from ..sparse import slice_reductions
-from .entrance import Dim, Input, Number, enter_input
-from .registry import as_torch
-from .run_reduction import Reduction, aten, over_dims, run_reduction
+from ... import layouts
+from ...pair import Pair
+from ...sparse import slice_reductions
+from ..entrance import Dim, Input, Number, enter_input
+from ..registry import as_torch
+from .run import Reduction, aten, over_dims, run_reduction
 
 _ANY = Reduction("any", over_dims(aten.any.dims), slice_reductions.any, logical=True)
 _ALL = Reduction("all", over_dims(aten.all.dims), slice_reductions.all, logical=True)

@@ -1,0 +1,1 @@
+"""Functional losses: their denominators, and masks of inputs, targets and weights."""

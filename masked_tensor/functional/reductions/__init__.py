@@ -1,0 +1,1 @@
+"""Functional reductions: a number, or a few, of the valid entries of each slice."""
