@@ -15,7 +15,7 @@ from .helpers.reading_steps import VALUES, VIEWS
 from .helpers.twins import fresh
 from .helpers.writing_steps import WRITES
 
-PROGRAMS = int(os.environ.get("MASKED_TENSOR_PROGRAMS", "3000"))
+PROGRAMS = int(os.environ.get("MASKED_TENSOR_PROGRAMS", "2000"))
 STEPS = 8
 
 

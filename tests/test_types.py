@@ -1,6 +1,7 @@
 """What editors and type checkers know of the package."""
 
 import ast
+import functools
 import json
 import runpy
 import subprocess
@@ -54,6 +55,7 @@ def test_the_stub_is_what_the_tool_makes() -> None:
     assert STUB.read_text() == runpy.run_path(str(ROOT / "tools" / "stub.py"))["text"]()
 
 
+@functools.cache
 def methods() -> dict[str, str]:
     """The methods of the stub that need no argument, and what they are said to give."""
     body = next(n for n in ast.parse(STUB.read_text()).body if getattr(n, "name", "") == "Methods").body
