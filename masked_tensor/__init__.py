@@ -5,52 +5,38 @@ from typing import Any as _Any
 
 from . import extend as extend
 from . import functional
-from .api import (  # noqa: F401 (they register methods)
-    comparison,
-    flex_attention,
-    hard_mask,
-    initializers,
-    other_names,
-    python_protocols,
-    satellites,
-    torchscript,
+from .api import satellites
+from .api.batches.align import to_left, to_right
+from .api.batches.batch import (
+    from_attention_mask,
+    from_lengths,
+    from_nested,
+    from_sequences,
+    lengths_to_mask,
+    pad_sequence,
 )
-from .api.align import to_left, to_right
-from .api.batch import from_attention_mask, from_lengths, from_nested, from_sequences, lengths_to_mask, pad_sequence
+from .api.batches.documents import document_mask, from_documents
+from .api.batches.joins import cat, join
+from .api.batches.packing import packed, unpacked
+from .api.batches.unbatch import lengths, to_nested, to_packed_sequence, unpad
 from .api.containers.arrow import writing  # noqa: F401 (it registers methods)
 from .api.containers.arrow.table import to_arrow
 from .api.containers.collate import collate
 from .api.containers.files import load_file, save_file
-from .api.convert import (
-    compressed,
-    count,
-    filled,
-    get_data,
-    get_mask,
-    is_masked_tensor,
-    to_numpy_ma,
-)
-from .api.create import (
-    as_masked_tensor,
-    masked_equal,
-    masked_invalid,
-    masked_tensor,
-    masked_where,
-)
 from .api.display import html  # noqa: F401 (the same)
 from .api.display import plot as plot
 from .api.display.explain import explain
 from .api.distributed import checkpoint, guards, mesh, state_dicts  # noqa: F401 (the same)
-from .api.documents import document_mask, from_documents
-from .api.factories import masked_factories
 from .api.flat.module import flat
 from .api.flat.tokens import from_flat
-from .api.joins import cat, join
+from .api.leave.convert import compressed, count, filled, get_data, get_mask, is_masked_tensor, to_numpy_ma
+from .api.leave.select_valid import select_valid
 from .api.losses import numel_warning  # noqa: F401 (the same)
+from .api.make import hard_mask, initializers  # noqa: F401 (they register methods)
+from .api.make.create import as_masked_tensor, masked_equal, masked_invalid, masked_tensor, masked_where
+from .api.make.factories import masked_factories
 from .api.modes import meaning, strict
-from .api.packing import packed, unpacked
-from .api.select_valid import select_valid
-from .api.unbatch import lengths, to_nested, to_packed_sequence, unpad
+from .api.python import comparison, flex_attention, other_names, protocols, torchscript  # noqa: F401 (they register methods)
 from .engine.boundary import (
     autograd_queries,  # noqa: F401 (it gives the class its members)
     vmap,  # noqa: F401 (it registers kernels)

@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any
 
 import masked_tensor as mt
-from masked_tensor.api.other_names import Elsewhere
+from masked_tensor.api.python.other_names import Elsewhere
 
 FILE = Path(__file__).parent / "public_names.txt"
 SUBMODULES = (

@@ -245,7 +245,7 @@ def test_arrow_tables_of_any_pieces_and_slices(seed: int, chunk: int, monkeypatc
 
 def test_an_arrow_table_lies_as_it_did_and_is_copied_once(monkeypatch: pytest.MonkeyPatch) -> None:
     pa = pytest.importorskip("pyarrow")
-    monkeypatch.delattr("masked_tensor.api.create._zeroed_copy")
+    monkeypatch.delattr("masked_tensor.api.make.create._zeroed_copy")
     table = pa.table({name: pa.array(np.arange(1000.0), mask=np.arange(1000) % 3 == 0) for name in "abcd"})
     x = mt.masked_tensor(table)
     assert x.get_data().stride() == pair_of(x).mask.stride() == (1, 1000)

@@ -10,7 +10,7 @@ from scipy import sparse as scipy_sparse
 
 import masked_tensor
 import masked_tensor as mt
-from masked_tensor.api import other_names
+from masked_tensor.api.python import other_names
 
 
 def test_the_table_names_nothing_that_exists() -> None:

@@ -23,10 +23,10 @@ from torch.utils.checkpoint import checkpoint
 
 import masked_tensor as mt
 from masked_tensor import compat, errors, shapes
-from masked_tensor.api import convert
 from masked_tensor.api.containers import accepted_inputs
 from masked_tensor.api.containers.arrow import library
-from masked_tensor.api.flex_attention import refuse
+from masked_tensor.api.leave import convert
+from masked_tensor.api.python.flex_attention import refuse
 from masked_tensor.integrations import (
     open_clip,
     tensordict,

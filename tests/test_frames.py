@@ -16,8 +16,9 @@ from torch import Tensor
 
 import masked_tensor as mt
 from masked_tensor import compat, settings
-from masked_tensor.api import create, python_protocols
 from masked_tensor.api.losses import masked_losses, numel_warning
+from masked_tensor.api.make import create
+from masked_tensor.api.python import protocols
 from masked_tensor.engine import torch_keys
 from masked_tensor.engine.boundary import user_functions
 from masked_tensor.shared import feature_joins
@@ -129,14 +130,14 @@ READERS: dict[str, tuple[Program, Any, str, Any]] = {
     "running_function": (write_view_in_function, user_functions, "_arguments", lambda frame: ()),
     "_enter_traced": (raise_in_graph, settings, "is_running", lambda frame: True),
     "over": (raise_in_graph, settings, "is_running", lambda frame: True),
-    "called_from_outside": (ask_for_memory, python_protocols, "called_from_outside", lambda: True),
+    "called_from_outside": (ask_for_memory, protocols, "called_from_outside", lambda: True),
     "asked_for_leaf_gradient": (keep_leaf_gradient, torch_keys, "graph", types.ModuleType("moved")),
     "size": (ask_for_size, numel_warning, "OUR_FILES", "nowhere"),
     "_warn": (join_features, feature_joins, "OUR_FILES", "nowhere"),
     "_warn_of_nan": (take_nan_of_a_column, create, "OUR_FILES", "nowhere"),
     "_say": (go_back_from_nothing, masked_losses, "TORCH_FILES", "nowhere"),
 }
-OTHERS = {"_called_from_package"}  #: of api/factories.py, a precaution: no program is known that needs it
+OTHERS = {"_called_from_package"}  #: of api/make/factories.py, a precaution: no program is known that needs it
 
 
 ASKING = {"_getframe", "currentframe", "first_caller", "is_running"}

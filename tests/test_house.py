@@ -99,7 +99,7 @@ PRIVATE = {
         torch.testing._comparison.TensorLikePair._compare_values ._fail
         torch.utils.checkpoint._CheckpointFrame torch.utils.checkpoint._recomputation_hook
         """,
-    "api/ufuncs.py": "._implementation",  # of numpy's functions
+    "api/python/ufuncs.py": "._implementation",  # of numpy's functions
     # The namespace of torch's functional collectives is private, as most of its ops' names are not.
     "api/distributed/mesh.py": "torch.ops._c10d_functional",
     "rules/collective.py": "torch.ops._c10d_functional.wait_tensor",

@@ -15,7 +15,9 @@ from pathlib import Path
 
 import torch
 
-from masked_tensor.api import convert, hard_mask, packing, unbatch
+from masked_tensor.api.batches import packing, unbatch
+from masked_tensor.api.leave import convert
+from masked_tensor.api.make import hard_mask
 from masked_tensor.engine.tensor import MaskedTensor
 
 TARGET = Path(__file__).parent.parent / "masked_tensor" / "engine" / "methods.pyi"

@@ -10,8 +10,9 @@ from contextlib import contextmanager
 import torch
 
 from masked_tensor import MaskedTensor
-from masked_tensor.api import align, batch, create
+from masked_tensor.api.batches import align, batch
 from masked_tensor.api.containers import collate
+from masked_tensor.api.make import create
 from masked_tensor.compat import in_transform, is_readable_memory
 from masked_tensor.pair import Pair
 

@@ -10,9 +10,9 @@ from ...engine.boundary.enter_leave import leave
 from ...pair import Pair
 from ...shared.lengths import check_side, padded_length
 from ...shared.names import names_arguments
-from ..create import as_result
-from ..packing import pack_list
-from ..packing import packed as pack
+from ..batches.packing import pack_list
+from ..batches.packing import packed as pack
+from ..make.create import as_result
 from . import accepted_inputs, lists, ragged
 
 

@@ -17,7 +17,7 @@ from ... import layouts, masks
 from ...engine.tensor import MaskedTensor, pair_of
 from ...select import zero_masked
 from ...shared.names import names_arguments
-from ..create import masked_tensor
+from ..make.create import masked_tensor
 
 KEY = "masked_tensor"  #: of the file's metadata: which entry is the mask of which
 SUMS = (

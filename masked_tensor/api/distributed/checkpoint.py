@@ -19,8 +19,8 @@ from ...engine.tensor import MaskedTensor, add_members, pair_of, wrap
 from ...layouts import meshes
 from ...pair import Pair
 from ...patches.places import READ_EMPTY, STAGE, wrap_when_imported
+from ..batches.packing import packed
 from ..copies import pickling
-from ..packing import packed
 from .mesh import align, to_local
 
 _TORCH = "torch.distributed.checkpoint"

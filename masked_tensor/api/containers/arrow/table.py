@@ -10,7 +10,7 @@ from ....engine.tensor import MaskedTensor
 from ....masks import bits
 from ....pair import as_pair
 from ....shared.names import names_arguments
-from ... import convert
+from ...leave import convert
 from .exported import numbers, record
 from .library import Column, array_of, schema_of, stream_of
 

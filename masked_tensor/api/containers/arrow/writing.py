@@ -11,7 +11,7 @@ from .... import masks
 from ....engine.tensor import MaskedTensor, add_members, pair_of
 from ....pair import Pair
 from ....select import zero_masked
-from ... import convert
+from ...leave import convert
 from .exported import fixed_lists, numbers
 from .library import Column, array_of, schema_of
 

@@ -4,7 +4,7 @@ from typing import Any, NoReturn
 
 from torch import Tensor
 
-from ..engine.tensor import add_members
+from ...engine.tensor import add_members
 
 _BY_GROUP = (
     "masked_tensor.masked_where(True, x[:2]).scatter_reduce(0, groups[:, None].expand_as(x), x, 'mean', "

@@ -11,25 +11,25 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import errors, layouts, masks
-from ..callers import OUR_FILES, first_caller
-from ..compat import in_transform
-from ..engine.alias_records import WrappedHistory, alias_of
-from ..engine.boundary.enter_leave import enter, leave
-from ..engine.boundary.lengths import keep
-from ..engine.boundary.packed import enter_packed
-from ..engine.dynamo import mark_opaque
-from ..engine.tensor import MaskedTensor, pair_of
-from ..masks.strides import lay_out_as
-from ..packing import Packed
-from ..packing.lengths import same
-from ..packing.packed import drop_full_inner
-from ..pair import Pair, Payload
-from ..select import select
-from ..shared.names import names_arguments
-from .containers import accepted_inputs, kinds
-from .copies import finite
-from .copies.mask_copies import own_copy
+from ... import errors, layouts, masks
+from ...callers import OUR_FILES, first_caller
+from ...compat import in_transform
+from ...engine.alias_records import WrappedHistory, alias_of
+from ...engine.boundary.enter_leave import enter, leave
+from ...engine.boundary.lengths import keep
+from ...engine.boundary.packed import enter_packed
+from ...engine.dynamo import mark_opaque
+from ...engine.tensor import MaskedTensor, pair_of
+from ...masks.strides import lay_out_as
+from ...packing import Packed
+from ...packing.lengths import same
+from ...packing.packed import drop_full_inner
+from ...pair import Pair, Payload
+from ...select import select
+from ...shared.names import names_arguments
+from ..containers import accepted_inputs, kinds
+from ..copies import finite
+from ..copies.mask_copies import own_copy
 
 
 def masked_tensor(

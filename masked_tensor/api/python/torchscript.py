@@ -9,11 +9,11 @@ from typing import Any
 
 import torch
 
-from .. import compat
-from ..engine import torch_keys
-from ..engine.tensor import MaskedTensor
-from ..patches.first_use import when_first_made
-from ..patches.places import TORCHSCRIPT, wrap_when_imported
+from ... import compat
+from ...engine import torch_keys
+from ...engine.tensor import MaskedTensor
+from ...patches.first_use import when_first_made
+from ...patches.places import TORCHSCRIPT, wrap_when_imported
 
 
 def _unoptimized(call: Callable[..., Any]) -> Callable[..., Any]:

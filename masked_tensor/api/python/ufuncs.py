@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..engine.tensor import MaskedTensor
-from .containers import accepted_inputs
+from ...engine.tensor import MaskedTensor
+from ..containers import accepted_inputs
 
 NAMES = {  # where torch has another name for it
     "conjugate": "conj", "degrees": "rad2deg", "equal": "eq", "fabs": "abs", "invert": "bitwise_not",

@@ -11,17 +11,17 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
-from .. import errors, masks, shapes
-from ..engine.boundary.enter_leave import leave
-from ..engine.dynamo import mark_opaque
-from ..engine.tensor import MaskedTensor
-from ..masks import sides
-from ..packing import Packed
-from ..pair import Pair, plain_pair
-from ..shared.lengths import as_lengths, check_side, padded_length
-from ..shared.names import names_arguments
-from .containers import accepted_inputs, lists, ragged
-from .create import as_result, mask_more
+from ... import errors, masks, shapes
+from ...engine.boundary.enter_leave import leave
+from ...engine.dynamo import mark_opaque
+from ...engine.tensor import MaskedTensor
+from ...masks import sides
+from ...packing import Packed
+from ...pair import Pair, plain_pair
+from ...shared.lengths import as_lengths, check_side, padded_length
+from ...shared.names import names_arguments
+from ..containers import accepted_inputs, lists, ragged
+from ..make.create import as_result, mask_more
 from .packing import from_packed_sequence, pack_list, pack_sequences
 from .packing import packed as pack
 

@@ -11,19 +11,19 @@ import torch
 from torch import Tensor
 from torch.masked import MaskedTensor as TorchMasked
 
-from .. import errors, layouts, masks
-from ..engine.alias_records import alias_of
-from ..engine.aliases import uncounted
-from ..engine.boundary.enter_leave import leave
-from ..engine.memory_families import called_from_outside
-from ..engine.tensor import MaskedTensor, add_members, expose, pair_of, set_pair, wrap
-from ..engine.writes.packed_views import write_unpacked
-from ..engine.writes.setitem import place
-from ..errors import UnsupportedOpError
-from ..pair import Pair, plain_pair
-from . import convert
-from .copies import copying, pickling
-from .display.show import MASKED
+from ... import errors, layouts, masks
+from ...engine.alias_records import alias_of
+from ...engine.aliases import uncounted
+from ...engine.boundary.enter_leave import leave
+from ...engine.memory_families import called_from_outside
+from ...engine.tensor import MaskedTensor, add_members, expose, pair_of, set_pair, wrap
+from ...engine.writes.packed_views import write_unpacked
+from ...engine.writes.setitem import place
+from ...errors import UnsupportedOpError
+from ...pair import Pair, plain_pair
+from ..copies import copying, pickling
+from ..display.show import MASKED
+from ..leave import convert
 from .ufuncs import array_function, array_ufunc
 
 if TYPE_CHECKING:

@@ -1,8 +1,8 @@
 """Hard masks, as in numpy.ma: padding that can never become data."""
 
-from ..engine.alias_records import family_of
-from ..engine.tensor import MaskedTensor, add_members
-from ..engine.writes.packed_views import unpack_family
+from ...engine.alias_records import family_of
+from ...engine.tensor import MaskedTensor, add_members
+from ...engine.writes.packed_views import unpack_family
 
 
 def harden_mask(x: MaskedTensor) -> MaskedTensor:

@@ -6,9 +6,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..engine.tensor import MaskedTensor, pair_of, wrap
-from ..pair import Pair
-from ..patches.places import INITIALIZERS, wrap_when_imported
+from ...engine.tensor import MaskedTensor, pair_of, wrap
+from ...pair import Pair
+from ...patches.places import INITIALIZERS, wrap_when_imported
 
 
 def _keep_mask(initialize: Callable[..., Tensor]) -> Callable[..., Tensor]:

@@ -6,23 +6,23 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import errors, layouts, masks, packing, shapes
-from ..compat import current_trace
-from ..engine.boundary.enter_leave import enter, leave
-from ..engine.boundary.lengths import pack_arguments
-from ..engine.boundary.packed import enter_packed
-from ..engine.dynamo import mark_opaque
-from ..engine.tensor import MaskedTensor, pair_of
-from ..op import NoRule
-from ..packing import dim_order as orders
-from ..packing import joins
-from ..packing.grid import grid_of_mask
-from ..pair import Pair
-from ..shared import feature_joins
-from ..shared.lengths import check_side
-from ..shared.names import takes_axis
-from .containers import accepted_inputs, ragged
-from .create import as_result
+from ... import errors, layouts, masks, packing, shapes
+from ...compat import current_trace
+from ...engine.boundary.enter_leave import enter, leave
+from ...engine.boundary.lengths import pack_arguments
+from ...engine.boundary.packed import enter_packed
+from ...engine.dynamo import mark_opaque
+from ...engine.tensor import MaskedTensor, pair_of
+from ...op import NoRule
+from ...packing import dim_order as orders
+from ...packing import joins
+from ...packing.grid import grid_of_mask
+from ...pair import Pair
+from ...shared import feature_joins
+from ...shared.lengths import check_side
+from ...shared.names import takes_axis
+from ..containers import accepted_inputs, ragged
+from ..make.create import as_result
 from .packing import knows_lengths, with_known_lengths
 from .unbatch import steps_of_runs
 

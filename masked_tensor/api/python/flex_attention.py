@@ -2,10 +2,10 @@
 
 from typing import Any, NoReturn
 
-from ..engine.tensor import MaskedTensor
-from ..errors import UnsupportedOpError
-from ..patches.imports import when_imported
-from ..patches.places import FLEX_ATTENTION
+from ...engine.tensor import MaskedTensor
+from ...errors import UnsupportedOpError
+from ...patches.imports import when_imported
+from ...patches.places import FLEX_ATTENTION
 
 
 def refuse(*args: Any, **kwargs: Any) -> NoReturn:

@@ -9,12 +9,12 @@ from typing import Any
 
 from torch import Tensor
 
-from .. import masks
-from ..engine.tensor import MaskedTensor, pair_of
-from ..pair import Pair, plain_pair
-from ..patches.functions import compare_with
-from ..select import zero_masked
-from . import convert
+from ... import masks
+from ...engine.tensor import MaskedTensor, pair_of
+from ...pair import Pair, plain_pair
+from ...patches.functions import compare_with
+from ...select import zero_masked
+from ..leave import convert
 
 
 def comparable_values(actual: Tensor, expected: Tensor, fail: Callable[[str], None]) -> tuple[Tensor, Tensor]:

@@ -10,17 +10,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import errors, layouts, masks, select, shapes
-from ..compat import is_tracked, unwrap_transforms
-from ..engine.boundary.enter_leave import enter, leave
-from ..engine.boundary.packed import enter_packed, mask_of
-from ..engine.dynamo import mark_opaque, read_by_call
-from ..engine.tensor import MaskedTensor, add_members, expose, pair_of
-from ..packing import dim_order as orders
-from ..pair import Pair, Payload
-from ..shared import strict_counts
-from ..shared.names import names_arguments, takes_axis
-from .create import as_masked_tensor
+from ... import errors, layouts, masks, select, shapes
+from ...compat import is_tracked, unwrap_transforms
+from ...engine.boundary.enter_leave import enter, leave
+from ...engine.boundary.packed import enter_packed, mask_of
+from ...engine.dynamo import mark_opaque, read_by_call
+from ...engine.tensor import MaskedTensor, add_members, expose, pair_of
+from ...packing import dim_order as orders
+from ...pair import Pair, Payload
+from ...shared import strict_counts
+from ...shared.names import names_arguments, takes_axis
+from ..make.create import as_masked_tensor
 
 try:
     import numpy

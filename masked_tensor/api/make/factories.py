@@ -7,16 +7,16 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from .. import masks
-from ..callers import OUR_FILES, first_caller
-from ..compat import tree_leaves, tree_map
-from ..engine.contexts import stack
-from ..engine.contexts.setting import TraceableSetting
-from ..engine.dynamo import told_settings, trace_as_constant
-from ..engine.tensor import MaskedTensor, pair_of
-from ..errors import MaskedWriteError
-from ..settings import Settings, current, in_force
-from .convert import filled
+from ... import masks
+from ...callers import OUR_FILES, first_caller
+from ...compat import tree_leaves, tree_map
+from ...engine.contexts import stack
+from ...engine.contexts.setting import TraceableSetting
+from ...engine.dynamo import told_settings, trace_as_constant
+from ...engine.tensor import MaskedTensor, pair_of
+from ...errors import MaskedWriteError
+from ...settings import Settings, current, in_force
+from ..leave.convert import filled
 from .create import as_masked_tensor
 
 _NAMES = "empty zeros ones full"

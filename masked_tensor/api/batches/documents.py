@@ -5,19 +5,19 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import errors, masks, packing
-from ..compat import current_trace
-from ..engine.boundary.enter_leave import enter, leave
-from ..engine.dynamo import mark_opaque
-from ..engine.tensor import MaskedTensor
-from ..packing import dim_order as orders
-from ..packing.grid import grid_of_lengths
-from ..packing.packed import drop_full_inner
-from ..packing.scatter_gather import gather_mask, gather_tokens
-from ..shared.lengths import check_side, padded_length
-from ..shared.names import names_arguments
-from .containers import accepted_inputs
-from .create import as_result
+from ... import errors, masks, packing
+from ...compat import current_trace
+from ...engine.boundary.enter_leave import enter, leave
+from ...engine.dynamo import mark_opaque
+from ...engine.tensor import MaskedTensor
+from ...packing import dim_order as orders
+from ...packing.grid import grid_of_lengths
+from ...packing.packed import drop_full_inner
+from ...packing.scatter_gather import gather_mask, gather_tokens
+from ...shared.lengths import check_side, padded_length
+from ...shared.names import names_arguments
+from ..containers import accepted_inputs
+from ..make.create import as_result
 
 
 @names_arguments

@@ -11,18 +11,18 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence, invert_permutation, pack_sequence
 
-from .. import errors, layouts, masks, shapes
-from ..compat import current_trace
-from ..engine.boundary.enter_leave import enter, leave
-from ..engine.boundary.packed import enter_packed, mask_of
-from ..engine.dynamo import mark_opaque
-from ..engine.tensor import MaskedTensor, add_members, pair_of
-from ..packing import Packed
-from ..packing.dim_order import GRID, identity_order
-from ..packing.packed import canonicalize
-from ..packing.views import permute
-from ..pair import Pair
-from ..shared.names import takes_axis
+from ... import errors, layouts, masks, shapes
+from ...compat import current_trace
+from ...engine.boundary.enter_leave import enter, leave
+from ...engine.boundary.packed import enter_packed, mask_of
+from ...engine.dynamo import mark_opaque
+from ...engine.tensor import MaskedTensor, add_members, pair_of
+from ...packing import Packed
+from ...packing.dim_order import GRID, identity_order
+from ...packing.packed import canonicalize
+from ...packing.views import permute
+from ...pair import Pair
+from ...shared.names import takes_axis
 from .packing import steps_of_batch, with_known_lengths
 
 

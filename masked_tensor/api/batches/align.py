@@ -6,19 +6,19 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import masks, shapes
-from ..engine.boundary.enter_leave import enter, leave
-from ..engine.boundary.packed import enter_packed
-from ..engine.tensor import MaskedTensor
-from ..masks import sides
-from ..packing import Packed
-from ..packing.grid import grid_of_lengths
-from ..pair import Pair
-from ..shared import row_ends
-from ..shared.lengths import check_side
-from ..shared.names import takes_axis
-from .containers import accepted_inputs
-from .create import as_result
+from ... import masks, shapes
+from ...engine.boundary.enter_leave import enter, leave
+from ...engine.boundary.packed import enter_packed
+from ...engine.tensor import MaskedTensor
+from ...masks import sides
+from ...packing import Packed
+from ...packing.grid import grid_of_lengths
+from ...pair import Pair
+from ...shared import row_ends
+from ...shared.lengths import check_side
+from ...shared.names import takes_axis
+from ..containers import accepted_inputs
+from ..make.create import as_result
 from .packing import packed, steps_of_batch, unpacked, with_known_lengths
 
 

@@ -7,19 +7,19 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
-from .. import errors, packing
-from ..compat import current_trace
-from ..engine.boundary.enter_leave import enter, leave
-from ..engine.boundary.lengths import knows_steps, pack_again
-from ..engine.boundary.packed import enter_packed, mask_of
-from ..engine.tensor import LOST, MaskedTensor, add_members, pair_of
-from ..packing import dim_order as orders
-from ..packing.grid import grid_of_lengths
-from ..packing.joins import cat_masks
-from ..packing.packed import Frame, drop_full_inner, pack_values
-from ..pair import Pair, Payload
-from ..shared.lengths import check_side, steps_that_exist
-from ..shared.names import names_arguments
+from ... import errors, packing
+from ...compat import current_trace
+from ...engine.boundary.enter_leave import enter, leave
+from ...engine.boundary.lengths import knows_steps, pack_again
+from ...engine.boundary.packed import enter_packed, mask_of
+from ...engine.tensor import LOST, MaskedTensor, add_members, pair_of
+from ...packing import dim_order as orders
+from ...packing.grid import grid_of_lengths
+from ...packing.joins import cat_masks
+from ...packing.packed import Frame, drop_full_inner, pack_values
+from ...pair import Pair, Payload
+from ...shared.lengths import check_side, steps_that_exist
+from ...shared.names import names_arguments
 
 
 @names_arguments

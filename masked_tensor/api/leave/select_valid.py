@@ -5,12 +5,12 @@ from functools import reduce
 import torch
 from torch import Tensor
 
-from .. import errors, masks
-from ..compat import is_wrapped
-from ..engine.boundary.enter_leave import enter
-from ..engine.dynamo import mark_opaque
-from ..engine.tensor import MaskedTensor
-from ..pair import Pair, plain_pair
+from ... import errors, masks
+from ...compat import is_wrapped
+from ...engine.boundary.enter_leave import enter
+from ...engine.dynamo import mark_opaque
+from ...engine.tensor import MaskedTensor
+from ...pair import Pair, plain_pair
 from .convert import dense
 
 

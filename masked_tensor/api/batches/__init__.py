@@ -1,0 +1,1 @@
+"""Batches of sequences: made, aligned, joined, packed and taken apart."""

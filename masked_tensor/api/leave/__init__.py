@@ -1,0 +1,1 @@
+"""Leaving: the only ways from masked tensors to plain data."""
