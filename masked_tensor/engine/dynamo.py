@@ -13,10 +13,10 @@ from ..patches.imports import when_imported
 from ..patches.places import DYNAMO, READ_ATTRIBUTE, wrap_when_imported
 from ..settings import outside
 
-COMPILED = "functional", "engine.contexts.decorators", "api.libraries", "api.flat"  #: what Dynamo may compile
+COMPILED = "functional", "engine.contexts.decorators", "api.flat"  #: what Dynamo may compile
 #: but these, which ask what a tensor stores
 READING = (
-    "functional.series.steps",
+    *(f"functional.series.{name}" for name in ("moving", "spans", "steps", "tokens")),
     *(f"api.flat.{name}" for name in ("call", "check", "eager", "nodes", "tokens", "verified")),
 )
 
