@@ -13,7 +13,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 import masked_tensor as mt
 from masked_tensor.api.flat.attention import Within
-from masked_tensor.api.flat.nodes import attend_compiled
+from masked_tensor.api.flat.compiled.nodes import attend_compiled
 
 from .test_flat import Attention, Means
 

@@ -122,7 +122,7 @@ PRIVATE = {
 }
 OPS = {  # a private op is an op: it may stand where ops are named
     "compat.py": "_is_zerotensor",
-    "api/flat/nodes.py": "_assert_async",
+    "api/flat/compiled/nodes.py": "_assert_async",
     "engine/graph_inputs.py": "_assert_async",
     "rules/forward_mode.py": "_add_batch_dim _make_dual _remove_batch_dim _unpack_dual",
     "engine/boundary/packed.py": "_version",

@@ -17,7 +17,7 @@ COMPILED = "functional", "engine.contexts.decorators", "api.flat"  #: what Dynam
 #: but these, which ask what a tensor stores
 READING = (
     *(f"functional.series.{name}" for name in ("moving", "spans", "steps", "tokens")),
-    *(f"api.flat.{name}" for name in ("call", "check", "eager", "nodes", "tokens", "verified")),
+    *(f"api.flat.{name}" for name in ("call", "check", "compiled.nodes", "eager", "tokens", "verified")),
 )
 
 

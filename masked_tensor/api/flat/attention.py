@@ -18,9 +18,9 @@ from ...engine.tensor import MaskedTensor
 from ...packing.flat_attention import attend_within
 from ...packing.grid import Grid
 from ...settings import Settings
+from .compiled.nodes import attend_compiled
 from .ends import READERS
 from .multi_head import MULTI_HEAD, attend_by_heads
-from .nodes import attend_compiled
 from .tokens import FlatTokens
 
 ATTENTION = F.scaled_dot_product_attention

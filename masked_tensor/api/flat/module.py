@@ -8,8 +8,8 @@ from torch import nn
 
 from . import heads, parts, transformers
 from .classes import heir, put, take_back, wrapped_module
+from .compiled.traced import call_compiled
 from .eager import call
-from .traced import call_compiled
 from .verified import Way
 
 Module = TypeVar("Module", bound=nn.Module)

@@ -13,7 +13,7 @@ from ...engine.dynamo import trace_as_constant
 from ...packing.grid import grid_of_lengths
 from . import transformers
 from .check import SHORT, Found, not_compiled, what_differs
-from .described import described, is_description
+from .compiled.described import described, is_description
 from .tokens import FlatTokens
 
 #: Of a call: where positions begin or None, whether a cache must be refused, whether labels are shifted; what is wrong.

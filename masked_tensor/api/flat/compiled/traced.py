@@ -9,15 +9,15 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from ...compat import tree_leaves, tree_map
-from ...engine.tensor import MaskedTensor
-from ...errors import UnsupportedOpError
-from ...packing.dim_order import GRID
-from .attention import Flat
+from ....compat import tree_leaves, tree_map
+from ....engine.tensor import MaskedTensor
+from ....errors import UnsupportedOpError
+from ....packing.dim_order import GRID
+from ..attention import Flat
+from ..verified import told
+from ..wants import with_what_it_wants
 from .described import described
 from .nodes import agreed, entered, entered_beside, entered_labels, left, packed_batch
-from .verified import told
-from .wants import with_what_it_wants
 
 
 def call_compiled(module: nn.Module, forward: Callable[..., Any], args: Any, kwargs: Any) -> Any:

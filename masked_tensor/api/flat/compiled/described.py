@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ...compat import tree_map
+from ....compat import tree_map
 
 
 def described(given: Any, batch: Tensor) -> Any:

@@ -5,18 +5,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ...engine.boundary.enter_leave import enter, leave
-from ...engine.dynamo import mark_opaque
-from ...engine.tensor import MaskedTensor
-from ...packing import Packed
-from ...packing.dim_order import GRID, identity_order
-from ...packing.flat_attention import attend_within
-from ...packing.grid import Grid
-from ...packing.packed import pack_values
-from ...pair import Pair
-from ...rules.cross_entropy import IGNORED
-from ...select import select
-from .tokens import stored_tokens, tokens_of, whole_steps
+from ....engine.boundary.enter_leave import enter, leave
+from ....engine.dynamo import mark_opaque
+from ....engine.tensor import MaskedTensor
+from ....packing import Packed
+from ....packing.dim_order import GRID, identity_order
+from ....packing.flat_attention import attend_within
+from ....packing.grid import Grid
+from ....packing.packed import pack_values
+from ....pair import Pair
+from ....rules.cross_entropy import IGNORED
+from ....select import select
+from ..tokens import stored_tokens, tokens_of, whole_steps
 
 _LIBRARY = torch.library.Library("masked_tensor", "FRAGMENT")  # lives as long as the process
 _LIBRARY.define("expected(Tensor places, Tensor holds, str message) -> Tensor")
