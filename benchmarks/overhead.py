@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import masked_tensor as mt
-from masked_tensor.kernels import attention_cuda
+from masked_tensor.kernels.attention import cuda as attention_cuda
 
 ROUNDS = 15
 Run = Callable[[Tensor], object]

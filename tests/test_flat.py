@@ -15,7 +15,7 @@ from torch.nn.functional import scaled_dot_product_attention as stored_before
 from torch.utils.checkpoint import checkpoint
 
 import masked_tensor as mt
-from masked_tensor.kernels import attention_cuda
+from masked_tensor.kernels.attention import cuda as attention_cuda
 from masked_tensor.testing import check_flat
 
 from .test_packed_varlen import one_by_one

@@ -130,9 +130,9 @@ OPS = {  # a private op is an op: it may stand where ops are named
     "engine/boundary/enter_leave.py": "_version",
     "engine/packed_pair.py": "_version",
     "functional/reductions/distinct.py": "_unique2",
-    "kernels/attention.py": "_fused_sdp_choice _scaled_dot_product_flash_attention_for_cpu "
+    "kernels/attention/fused.py": "_fused_sdp_choice _scaled_dot_product_flash_attention_for_cpu "
     "_scaled_dot_product_flash_attention_for_cpu_backward",
-    "kernels/attention_cuda.py": "_efficient_attention_forward _flash_attention_forward",
+    "kernels/attention/cuda.py": "_efficient_attention_forward _flash_attention_forward",
     "layouts/compressed.py": "_validate_sparse_compressed_tensor_args",
     "layouts/coo.py": "_validate_sparse_coo_tensor_args _indices _values",
     "sparse/csr.py": "_convert_indices_from_coo_to_csr",

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import masked_tensor as mt
-from masked_tensor.kernels import attention_cuda
+from masked_tensor.kernels.attention import cuda as attention_cuda
 from masked_tensor.op import NoRule
 from masked_tensor.packing.flat_attention import attend_within
 from masked_tensor.packing.grid import Grid

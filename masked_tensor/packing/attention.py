@@ -13,8 +13,8 @@ from torch import Tensor
 
 from .. import kernels, masks
 from ..compat import is_readable_memory
-from ..kernels import attention_cuda, attention_op
-from ..kernels.attention import Run, formula
+from ..kernels.attention import cuda, graph_op
+from ..kernels.attention.fused import Run, formula
 from ..op import NoRule
 from ..pair import Payload
 from ..select import select
@@ -31,7 +31,7 @@ def scaled_dot_product_attention(
     is_causal: bool = False, *, scale: float | None = None, enable_gqa: bool = False,
 ) -> Packed:  # fmt: skip
     """``softmax(query @ key.T * scale + attn_mask) @ value`` of each sequence, all seen as ``(B, .., T, D)``."""
-    anywhere = attn_mask is None and attention_cuda.is_supported(query.values, key.values, value.values)
+    anywhere = attn_mask is None and cuda.is_supported(query.values, key.values, value.values)
     if not anywhere and not all(is_readable_memory(x.grid.index) for x in (query, key, value)):
         return _attend_traced(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
     if not same_places(key.grid, value.grid):
@@ -43,7 +43,7 @@ def scaled_dot_product_attention(
         raise NoRule
     if anywhere:
         alike = same_places(query.grid, key.grid)
-        out, some = attention_cuda.attend(q, k, v, query.grid, key.grid, dropout_p, is_causal, scale, alike)
+        out, some = cuda.attend(q, k, v, query.grid, key.grid, dropout_p, is_causal, scale, alike)
         return _as_query(query, out, None if some is None else some[:, None].expand(out.shape[:2]))
     rest = dropout_p, is_causal, scale, enable_gqa
     if attn_mask is None:
@@ -98,9 +98,9 @@ def _attend_traced(
     q, k, v = (split_heads(x) for x in (query, key, value))
     if enable_gqa and k.shape[1] and q.shape[1] % k.shape[1] == 0 and k.shape[1] == v.shape[1]:
         k, v = (x.repeat_interleave(q.shape[1] // k.shape[1], 1) for x in (k, v))
-    if not attention_op.is_supported(q, k, v):
+    if not graph_op.is_supported(q, k, v):
         raise NoRule
-    return _as_query(query, attention_op.attend(q, k, v, query.grid.lengths, is_causal, scale), None)
+    return _as_query(query, graph_op.attend(q, k, v, query.grid.lengths, is_causal, scale), None)
 
 
 def split_heads(x: Packed) -> Tensor:

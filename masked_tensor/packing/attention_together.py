@@ -9,8 +9,8 @@ from torch import Tensor
 
 from .. import kernels, settings
 from ..compat import is_readable_memory
-from ..kernels.attention import Run
-from ..kernels.attention_rows import Rows, formula
+from ..kernels.attention.fused import Run
+from ..kernels.attention.rows import Rows, formula
 from .grid import Grid
 
 

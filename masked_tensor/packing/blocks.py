@@ -10,7 +10,7 @@ from itertools import groupby
 import torch
 from torch import Tensor
 
-from ..kernels.attention import Run
+from ..kernels.attention.fused import Run
 from ..op import NoRule
 from .grid import Grid, fact, same_places
 

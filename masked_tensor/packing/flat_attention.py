@@ -7,8 +7,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ..compat import in_transform, is_readable_memory
-from ..kernels import attention_cuda
-from ..kernels.attention import Run, formula, split_runs
+from ..kernels.attention import cuda
+from ..kernels.attention.fused import Run, formula, split_runs
 from ..kernels.precision import rounds_noticeably
 from ..op import NoRule
 from .attention import attend_tokens, scaled_dot_product_attention
@@ -53,8 +53,8 @@ def _by_kernel(
 ) -> Tensor:  # fmt: skip
     direct = grouped or q.shape[1] == k.shape[1] == v.shape[1]  # a hot path: no record is made
     try:
-        if direct and attention_cuda.is_supported(q, k, v):
-            return attention_cuda.attend(q, k, v, grid, grid, dropout, causal, scale, window=window)[0]
+        if direct and cuda.is_supported(q, k, v):
+            return cuda.attend(q, k, v, grid, grid, dropout, causal, scale, window=window)[0]
         mask = _within_window(grid, window)
         if direct and mask is None and is_readable_memory(grid.index):
             return attend_tokens((q, k, v), grid, grid, dropout, causal, scale, grouped)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ..compat import is_readable_memory
-from ..kernels.attention import split_runs
+from ..kernels.attention.fused import split_runs
 from ..op import NoRule, Rule, StorageRule, Takes
 from ..pair import Payload
 from .attention import split_heads

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from .. import masks, pair
 from ..compat import in_dual_level, in_transform, is_tracked
-from ..kernels.attention import additive
+from ..kernels.attention.fused import additive
 from ..masks import sides
 from ..op import Op
 from ..packing import attention as packed

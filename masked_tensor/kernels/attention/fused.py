@@ -15,10 +15,10 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.nn.attention import SDPBackend
 
-from ..compat import is_tracked
-from ..masks import compact
-from .precision import rounds_noticeably
-from .table import KERNELS, Kernel
+from ...compat import is_tracked
+from ...masks import compact
+from ..precision import rounds_noticeably
+from ..table import KERNELS, Kernel
 
 _aten: Any = torch.ops.aten
 of_kernel = _aten._scaled_dot_product_flash_attention_for_cpu.default

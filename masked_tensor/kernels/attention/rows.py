@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import torch.nn.functional as F
 from torch import Tensor
 
-from . import attention
-from .table import KERNELS, Kernel
+from ..table import KERNELS, Kernel
+from . import fused
 
 
 class Rows(NamedTuple):
@@ -30,7 +30,7 @@ class Rows(NamedTuple):
 
 
 def formula(
-    q: Tensor, k: Tensor, v: Tensor, rows: Rows, runs: list[attention.Run], hidden: Tensor | None, dropout: float,
+    q: Tensor, k: Tensor, v: Tensor, rows: Rows, runs: list[fused.Run], hidden: Tensor | None, dropout: float,
     causal: bool, scale: float | None,
 ) -> Tensor:  # fmt: skip
     """``(N, H, D)`` of queries, keys and values to ``(N, H, D)``; ``hidden``: the bias, or None."""
@@ -39,12 +39,12 @@ def formula(
 
 
 def forward(
-    q: Tensor, k: Tensor, v: Tensor, rows: Rows, runs: list[attention.Run], hidden: Tensor | None, dropout: float,
+    q: Tensor, k: Tensor, v: Tensor, rows: Rows, runs: list[fused.Run], hidden: Tensor | None, dropout: float,
     causal: bool, scale: float | None,
 ) -> tuple[Tensor, tuple[Tensor, ...]]:  # fmt: skip
     """The same by the kernel itself."""
     spread = [rows.spread(x) for x in (q, k, v)]
-    out, sums = attention.of_kernel(*spread, 0.0, causal, attn_mask=hidden, scale=scale)
+    out, sums = fused.of_kernel(*spread, 0.0, causal, attn_mask=hidden, scale=scale)
     return rows.stored(out), (q, k, v, *spread, out, sums)
 
 
@@ -52,14 +52,14 @@ def backward(saved: Any, grad: Tensor, rows: Rows, runs: Any, hidden: Any, _: fl
     """The gradients of queries, keys and values."""
     wide = grad.new_zeros(rows.shape[0] * rows.shape[1], *grad.shape[1:]).index_copy_(0, rows.places, grad)
     filled = wide.view(*rows.shape, *grad.shape[1:]).transpose(1, 2)
-    parts = attention.gradient_of_kernel(filled, *saved[3:], 0.0, causal, attn_mask=hidden, scale=scale)
+    parts = fused.gradient_of_kernel(filled, *saved[3:], 0.0, causal, attn_mask=hidden, scale=scale)
     return [rows.stored(part) for part in parts]
 
 
 def twice(saved: Any, grad: Tensor, rows: Rows, runs: Any, hidden: Any, _: float, causal: bool, scale: Any) -> Any:
     """The same, where a gradient of these gradients may be asked for."""
     q, k, v = saved[:3]
-    return attention.differentiate(grad, q, k, v, runs, [None] * len(runs), causal, scale)
+    return fused.differentiate(grad, q, k, v, runs, [None] * len(runs), causal, scale)
 
 
 def serves(
@@ -67,7 +67,7 @@ def serves(
 ) -> Any:
     """As for runs."""
     given = q, k, v
-    return attention.why_not(given, [x.transpose(0, 1)[None] for x in given], None, dropout, causal)
+    return fused.why_not(given, [x.transpose(0, 1)[None] for x in given], None, dropout, causal)
 
 
 KERNELS["attention_rows", "cpu"] = Kernel(forward, backward, serves, twice)

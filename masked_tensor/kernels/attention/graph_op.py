@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from . import attention as kernel
-from .attention import Run
+from . import fused as kernel
+from .fused import Run
 
 if hasattr(torch.ops.masked_tensor, "attend"):
     raise ImportError(

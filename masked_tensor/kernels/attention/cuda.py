@@ -13,9 +13,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..compat import has_real_memory, in_transform, is_tracked
-from ..op import NoRule
-from ..select import guard, select
+from ...compat import has_real_memory, in_transform, is_tracked
+from ...op import NoRule
+from ...select import guard, select
 
 DEVICES = ("cuda",)
 HALVES = (torch.float16, torch.bfloat16)
