@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 import masked_tensor as mt
-from masked_tensor.shared import sequences
+from masked_tensor.shared.rows import sequences
 
 KINDS: dict[str, type[nn.RNNBase]] = {"LSTM": nn.LSTM, "GRU": nn.GRU, "RNN": nn.RNN}
 ROUNDS = 7

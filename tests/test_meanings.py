@@ -298,7 +298,7 @@ def padding_follows(mode: str, dtype: torch.dtype, monkeypatch: pytest.MonkeyPat
         return [mt.get_mask(F.pad(t, (0, 1), mode)).sum(-1)[:, 0].tolist() for t in (x, batch)]
 
     def early(mask: Any, dim: int) -> Any:
-        first, last = row_ends.first_and_last(mask, dim)  # type: ignore[name-defined]  # noqa: F821 (of the home)
+        first, last = ends.first_and_last(mask, dim)  # type: ignore[name-defined]  # noqa: F821 (of the home)
         return first, last - 1
 
     assert lengths() == [[5, 3, 6]] * 2

@@ -10,7 +10,7 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_
 
 import masked_tensor as mt
 from masked_tensor.engine.tensor import pair_of
-from masked_tensor.shared import sequences
+from masked_tensor.shared.rows import sequences
 
 from .helpers.machines import expect_bfloat16
 

@@ -18,7 +18,7 @@ from ..compat import computed_below, is_readable_memory
 from ..kernels.devices import is_host
 from ..masks import sides
 from ..op import NoRule
-from ..shared.sequences import Packing, packing_of_lengths
+from ..shared.rows.sequences import Packing, packing_of_lengths
 
 T = TypeVar("T")
 

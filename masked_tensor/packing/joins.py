@@ -13,7 +13,7 @@ from torch import Tensor
 from .. import masks, pair
 from ..op import NoRule
 from ..pair import Pair, Payload
-from ..shared import gaps
+from ..shared.rows import gaps
 from .dim_order import GRID
 from .grid import Grid, complete_together, same_places
 from .operands import lead_of

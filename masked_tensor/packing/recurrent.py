@@ -6,8 +6,8 @@ from .. import masks
 from ..op import NoRule, Rule, StorageRule, Takes
 from ..pair import Pair
 from ..select import zero_masked
-from ..shared import sequences
-from ..shared.sequences import Net, states_of
+from ..shared.rows import sequences
+from ..shared.rows.sequences import Net, states_of
 from .packed import Packed, pack_values
 from .views import features_last
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from .. import masks
 from ..compat import in_transform, is_tracked
-from ..shared.gaps import narrow_constant
+from ..shared.rows.gaps import narrow_constant
 from .grid import Grid
 
 

@@ -20,8 +20,9 @@ from ..packing import attention as packed
 from ..packing.kinds import packed_rule
 from ..pair import Pair
 from ..select import guard, select, zero_masked, zeroed_result
-from ..shared import product_validity, row_ends
+from ..shared import product_validity
 from ..shared.product_validity import any_valid_pair
+from ..shared.rows import ends
 
 Operand = Pair | Tensor
 
@@ -159,7 +160,7 @@ def _first_steps(x: Pair, query: Tensor) -> Tensor:
     """Where the rows begin: (..., heads or 1, 1, 1)."""
     if not sides.is_left(x.mask, -2):
         return torch.zeros((), dtype=torch.int64, device=x.data.device)
-    first, _ = row_ends.first_and_last(masks.compact(_valid_rows(x.mask).unsqueeze(-1)), -2)
+    first, _ = ends.first_and_last(masks.compact(_valid_rows(x.mask).unsqueeze(-1)), -2)
     return _repeat_heads(first, query.shape[-3] if query.dim() > 2 else 1)
 
 

@@ -19,7 +19,8 @@ from ..packing.per_sequence import average_pool
 from ..pair import Pair
 from ..select import zero_masked, zeroed_result
 from ..settings import current
-from ..shared import left, row_ends, windows
+from ..shared import windows
+from ..shared.rows import ends, left
 from ..shared.windows import Window, per_dim
 
 Ints = int | Sequence[int]
@@ -59,7 +60,7 @@ def avg_pool(
             wanted = _taps(small, frame, outputs, False)
         else:
             for dim in range(-dims, 0):
-                small = row_ends.fill_gaps(small, dim)
+                small = ends.fill_gaps(small, dim)
             wanted = _taps(small, frame, outputs, count_include_pad)
         data = data * (divisor / wanted.clamp(min=1)).to(data.dtype)
     return zeroed_result(data, mask)

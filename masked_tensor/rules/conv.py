@@ -22,8 +22,9 @@ from ..packing import convolution as packed
 from ..pair import Pair
 from ..select import zero_masked, zeroed_result
 from ..settings import current
-from ..shared import left, product_validity, windows
+from ..shared import product_validity, windows
 from ..shared.memory_format import stored_as
+from ..shared.rows import left
 from ..shared.windows import Window, per_dim
 
 Operand = Pair | Tensor

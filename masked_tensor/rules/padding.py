@@ -21,8 +21,9 @@ from ..op import Op
 from ..pair import Pair, Payload
 from ..select import fill_masked
 from ..settings import current
-from ..shared import row_ends, windows
+from ..shared import windows
 from ..shared.memory_format import suggest_format
+from ..shared.rows import ends
 
 Sides = list[tuple[int, int, int]]  # (dim, left, right)
 
@@ -51,7 +52,7 @@ def constant_pad(op: OpOverload, x: Pair, pad: Sequence[int], value: float = 0) 
 
 def _ends(mask: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     """Where each row begins and ends, ``dim`` kept at size 1; a row of which nothing is valid ends before it begins."""
-    first, last = row_ends.first_and_last(mask, dim)
+    first, last = ends.first_and_last(mask, dim)
     if current().padding == "row":
         return first, last
     some = first <= last
@@ -63,7 +64,7 @@ def _lengthen(mask: Tensor, dim: int, left: int, right: int) -> Tensor:
     first, last = _ends(mask, dim)
     place = meshes.replicate_like(torch.arange(-left, mask.shape[dim] + right, device=mask.device), mask)
     moved = mask.index_select(dim, place.clamp(0, mask.shape[dim] - 1))
-    place = row_ends.reshape_along(place, dim, mask.dim())
+    place = ends.reshape_along(place, dim, mask.dim())
     belongs = (place >= first - left) & (place <= last + right) & (first <= last)
     return belongs & (moved | (place < first) | (place > last))
 
@@ -79,8 +80,8 @@ def border_pad(op: OpOverload, x: Pair, pad: Sequence[int], *, mode: str) -> Pai
     data, mask = x.data, windows.narrow_leading(x.mask, max(x.data.dim() - dim for dim, _, _ in sides))
     for dim, left, right in sides:
         index, inside = _source_positions(mask, dim, left, right, mode)
-        data = row_ends.gather_along(data, dim, index)
-        longer = row_ends.gather_along(mask, dim, index) & inside
+        data = ends.gather_along(data, dim, index)
+        longer = ends.gather_along(mask, dim, index) & inside
         if is_left(mask, dim):
             note_left(longer, dim)
         mask = longer
@@ -93,7 +94,7 @@ def _source_positions(mask: Tensor, dim: int, left: int, right: int, mode: str) 
     """For each padded position, where its value lies, and whether it belongs to the row at all."""
     first, last = _ends(mask, dim)
     size = mask.shape[dim]
-    place = row_ends.reshape_along(torch.arange(-left, size + right, device=mask.device), dim, mask.dim())
+    place = ends.reshape_along(torch.arange(-left, size + right, device=mask.device), dim, mask.dim())
     belongs = (place >= first - left) & (place <= last + right)
     if mode == "reflect":
         source = torch.where(place < first, 2 * first - place, torch.where(place > last, 2 * last - place, place))

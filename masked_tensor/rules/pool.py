@@ -17,8 +17,9 @@ from ..kernels.identity import identity
 from ..op import Op
 from ..pair import Pair, Payload
 from ..select import fill_masked, select, zero_masked, zeroed_result
-from ..shared import left, windows
+from ..shared import windows
 from ..shared.memory_format import make_dense, suggest_format
+from ..shared.rows import left
 from ..shared.windows import Window, per_dim
 
 Ints = int | Sequence[int]

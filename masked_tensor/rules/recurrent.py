@@ -24,8 +24,9 @@ from ..packing import recurrent as packed
 from ..pair import Pair, Payload
 from ..select import zero_masked, zeroed_result
 from ..settings import current
-from ..shared import product_validity, sequences
-from ..shared.sequences import Net, Packing, states_of
+from ..shared import product_validity
+from ..shared.rows import sequences
+from ..shared.rows.sequences import Net, Packing, states_of
 
 Operand = Pair | Tensor
 

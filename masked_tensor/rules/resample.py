@@ -21,8 +21,9 @@ from ..masks import sides
 from ..op import Op
 from ..pair import Pair, Payload
 from ..select import zero_masked
-from ..shared import left, row_ends, windows
+from ..shared import windows
 from ..shared.memory_format import stored_as
+from ..shared.rows import ends, left
 
 aten = torch.ops.aten
 Operand = Pair | Tensor
@@ -56,9 +57,9 @@ def nearest(op: OpOverload, x: Pair, output_size: Sequence[int], *scales: float 
 
 def _outputs_within(mask: Tensor, dim: int, size: int, scale: float) -> Tensor:
     """Which outputs a row enlarged on its own has: ``floor(n * scale)``, n up to its last valid entry."""
-    _, last = row_ends.first_and_last(mask, dim)
+    _, last = ends.first_and_last(mask, dim)
     number = meshes.replicate_like(torch.arange(1, size + 1, device=mask.device), mask)
-    return row_ends.reshape_along(number, dim, mask.dim()) <= _enlarged(last + 1, scale)
+    return ends.reshape_along(number, dim, mask.dim()) <= _enlarged(last + 1, scale)
 
 
 def _enlarged(steps: Tensor, scale: float) -> Tensor:
@@ -176,14 +177,14 @@ def _between_corners(
         if masks.is_constant(x.mask, dim):
             last = torch.full((1,) * small.dim(), x.data.shape[dim] - 1, device=small.device)
         else:
-            last = row_ends.first_and_last(masks.any(small, others, keepdim=True), dim)[1].clamp(min=0)
+            last = ends.first_and_last(masks.any(small, others, keepdim=True), dim)[1].clamp(min=0)
         number = _enlarged(last + 1, scale)
         step = last.to(exact) / (number - 1).clamp(min=1) * (number > 1)
-        place = row_ends.reshape_along(torch.arange(size, device=small.device), dim, small.dim())
+        place = ends.reshape_along(torch.arange(size, device=small.device), dim, small.dim())
         at = place * step
         near = torch.minimum((at + 0.5).floor().long(), last)
-        valid = row_ends.gather_along(valid, valid.dim() + dim, near) & (place < number)
-        centre = row_ends.gather_along(centre, centre.dim() + dim, near) if cubic else centre
+        valid = ends.gather_along(valid, valid.dim() + dim, near) & (place < number)
+        centre = ends.gather_along(centre, centre.dim() + dim, near) if cubic else centre
         values, weight = (_weighted_taps(t, dim, at, last, cubic) for t in (values, weight))
     data = _renormalised(values, weight, centre if cubic else None).to(x.data.dtype)
     return Pair(_as_input(data, x), masks.expand_to(valid, data.shape))
@@ -199,7 +200,7 @@ def _weighted_taps(x: Tensor, dim: int, at: Tensor, last: Tensor, cubic: bool) -
     terms = []
     for tap, weight in enumerate(weights, 1 - len(weights) // 2):
         source = torch.minimum(below.long() + tap, last).clamp(min=0)
-        terms.append(row_ends.gather_along(x, x.dim() + dim, source) * weight)
+        terms.append(ends.gather_along(x, x.dim() + dim, source) * weight)
     return sum(terms[1:], terms[0])
 
 
@@ -229,10 +230,10 @@ def _of_bytes(
 
 def _extend_edges(x: Tensor, mask: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     """Each row's first and last valid entry repeated beyond its ends."""
-    first, last = row_ends.first_and_last(mask, dim)
-    place = row_ends.reshape_along(torch.arange(x.shape[dim], device=x.device), dim, x.dim())
+    first, last = ends.first_and_last(mask, dim)
+    place = ends.reshape_along(torch.arange(x.shape[dim], device=x.device), dim, x.dim())
     source = torch.minimum(torch.maximum(place, first), last).clamp(0, x.shape[dim] - 1)
-    return row_ends.gather_along(x, dim, source), row_ends.gather_along(mask, dim, source)
+    return ends.gather_along(x, dim, source), ends.gather_along(mask, dim, source)
 
 
 def grid_sample(

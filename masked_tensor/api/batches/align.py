@@ -14,9 +14,9 @@ from ...masks import sides
 from ...packing import Packed
 from ...packing.grid import grid_of_lengths
 from ...pair import Pair
-from ...shared import row_ends
-from ...shared.lengths import check_side
 from ...shared.names import takes_axis
+from ...shared.rows import ends
+from ...shared.rows.lengths import check_side
 from ..containers import accepted_inputs
 from ..make.create import as_result
 from .packing import packed, steps_of_batch, unpacked, with_known_lengths
@@ -151,10 +151,10 @@ def _shift_padded(pair: Pair, dim: int, name: str, exists: Tensor | None) -> Mas
     else:
         steps = exists.view([n if d in (0, dim) else 1 for d, n in enumerate(pair.data.shape)])
         small = small.expand([n if d in (0, dim) else small.shape[d] for d, n in enumerate(pair.data.shape)])
-    first, last = row_ends.first_and_last(steps, dim)
-    place = row_ends.reshape_along(torch.arange(size, device=first.device), dim, small.dim())
+    first, last = ends.first_and_last(steps, dim)
+    place = ends.reshape_along(torch.arange(size, device=first.device), dim, small.dim())
     index = (place + (first if name == "to_left" else last + 1)) % size
-    data, mask = (row_ends.gather_along(v, dim, index) for v in (pair.data, small))
+    data, mask = (ends.gather_along(v, dim, index) for v in (pair.data, small))
     if name == "to_right":
         sides.note_left(mask, dim)
     return as_result(Pair(data, masks.expand_to(mask, data.shape), pair.payload))

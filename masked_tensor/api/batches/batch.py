@@ -18,8 +18,8 @@ from ...engine.tensor import MaskedTensor
 from ...masks import sides
 from ...packing import Packed
 from ...pair import Pair, plain_pair
-from ...shared.lengths import as_lengths, check_side, padded_length
 from ...shared.names import names_arguments
+from ...shared.rows.lengths import as_lengths, check_side, padded_length
 from ..containers import accepted_inputs, lists, ragged
 from ..make.create import as_result, mask_more
 from .packing import from_packed_sequence, pack_list, pack_sequences

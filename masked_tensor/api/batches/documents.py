@@ -14,8 +14,8 @@ from ...packing import dim_order as orders
 from ...packing.grid import grid_of_lengths
 from ...packing.packed import drop_full_inner
 from ...packing.scatter_gather import gather_mask, gather_tokens
-from ...shared.lengths import check_side, padded_length
 from ...shared.names import names_arguments
+from ...shared.rows.lengths import check_side, padded_length
 from ..containers import accepted_inputs
 from ..make.create import as_result
 

@@ -19,8 +19,8 @@ from ...packing import joins
 from ...packing.grid import grid_of_mask
 from ...pair import Pair
 from ...shared import feature_joins
-from ...shared.lengths import check_side
 from ...shared.names import takes_axis
+from ...shared.rows.lengths import check_side
 from ..containers import accepted_inputs, ragged
 from ..make.create import as_result
 from .packing import knows_lengths, with_known_lengths

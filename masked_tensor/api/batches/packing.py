@@ -18,8 +18,8 @@ from ...packing.grid import grid_of_lengths
 from ...packing.joins import cat_masks
 from ...packing.packed import Frame, drop_full_inner, pack_values
 from ...pair import Pair, Payload
-from ...shared.lengths import check_side, steps_that_exist
 from ...shared.names import names_arguments
+from ...shared.rows.lengths import check_side, steps_that_exist
 
 
 @names_arguments

@@ -8,8 +8,8 @@ from torch.utils.data import default_collate
 
 from ...engine.boundary.enter_leave import leave
 from ...pair import Pair
-from ...shared.lengths import check_side, padded_length
 from ...shared.names import names_arguments
+from ...shared.rows.lengths import check_side, padded_length
 from ..batches.packing import pack_list
 from ..batches.packing import packed as pack
 from ..make.create import as_result

@@ -12,7 +12,7 @@ from torch.nn.utils import rnn
 from ... import masks
 from ...masks import sides
 from ...pair import Pair, plain_pair
-from ...shared.lengths import check_side
+from ...shared.rows.lengths import check_side
 
 _SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}  # torch indexes these alone
 

@@ -21,7 +21,7 @@ from ...pair import Pair, Payload, plain_pair
 from ...select import select
 from ...settings import DEFAULT, current
 from ...shared.feature_joins import note_features
-from ...shared.gaps import narrow_constant
+from ...shared.rows.gaps import narrow_constant
 from .. import tensor
 from ..dynamo import told_settings
 from ..table import Entry

@@ -15,7 +15,7 @@ from ... import masks, packing
 from ...compat import without_modes
 from ...pair import Pair, Payload
 from ...select import select
-from ...shared import gaps
+from ...shared.rows import gaps
 from .. import memory_families
 from ..boundary.packed import wrap_packed
 from ..packed_pair import UNPACKED_COPY, PackedFamily, PackedView, UnpackedCopy, unpacked_parts

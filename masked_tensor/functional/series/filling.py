@@ -17,7 +17,7 @@ from ...engine.tensor import MaskedTensor
 from ...packing.dim_order import is_feature
 from ...pair import Pair
 from ...shapes import expect_int
-from ...shared import gaps
+from ...shared.rows import gaps
 from ..entrance import Input, Number
 from ..registry import as_torch
 from .steps import Series, enter_series, expect_lengths

@@ -25,8 +25,8 @@ from ...compat import is_readable_memory, is_tracked, mode_is_active
 from ...fill import fill_outside
 from ...kernels.precision import rounds_noticeably
 from ...pair import Pair
-from ...shared.gaps import narrow_constant
 from ...shared.order_statistics import interpolate_rank, quantile_rank
+from ...shared.rows.gaps import narrow_constant
 from . import spans
 from .spans import Spans
 

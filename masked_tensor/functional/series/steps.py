@@ -21,7 +21,7 @@ from ...packing.grid import grid_of_mask
 from ...packing.packed import Frame, values_at_tokens
 from ...pair import Pair, Payload
 from ...select import select
-from ...shared.lengths import check_side, steps_that_exist
+from ...shared.rows.lengths import check_side, steps_that_exist
 from ..entrance import Input, Number, as_pair, check_fill, check_mask, enter_input, refuse_sparse, with_gaps
 from ..registry import check_dim
 from . import tokens

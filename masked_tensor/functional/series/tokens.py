@@ -10,7 +10,7 @@ from ...packing.dim_order import GRID
 from ...packing.packed import Packed, drop_full_inner, pack_values
 from ...packing.scatter_gather import gather_mask, gather_tokens, scatter_mask, scatter_tokens
 from ...pair import Pair, Payload
-from ...shared import gaps
+from ...shared.rows import gaps
 from . import moving, spans
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import masks, settings
-from ..compat import is_readable_memory, is_tracked
-from ..pair import Pair
+from ... import masks, settings
+from ...compat import is_readable_memory, is_tracked
+from ...pair import Pair
 
 Within = tuple[Tensor, Tensor] | None  #: of each position, where its sequence begins and ends; None: there is one
 

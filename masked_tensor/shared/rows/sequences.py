@@ -12,11 +12,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import pair, settings
-from ..compat import OpOverloadPacket
-from ..kernels.devices import is_host
-from ..kernels.precision import rounds_noticeably
-from ..pair import Pair
+from ... import pair, settings
+from ...compat import OpOverloadPacket
+from ...kernels.devices import is_host
+from ...kernels.precision import rounds_noticeably
+from ...pair import Pair
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import errors, masks
-from ..compat import has_real_memory, is_wrapped
-from ..kernels.devices import is_host
+from ... import errors, masks
+from ...compat import has_real_memory, is_wrapped
+from ...kernels.devices import is_host
 
 SIDES = ("right", "left")
 

@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from .. import masks
-from ..masks import sides
-from ..pair import Pair
-from . import row_ends
+from ... import masks
+from ...masks import sides
+from ...pair import Pair
+from . import ends
 
 #: How many results a row has by itself, given the dimension (negative) and how many steps it has.
 Count = Callable[[int, Tensor], Tensor]
@@ -26,14 +26,14 @@ def first_steps(mask: Tensor, dim: int, dims: int) -> Tensor:
     """
     small = masks.compact(mask)
     others = [d for d in range(-dims - 1, 0) if d != dim]
-    first, _ = row_ends.first_and_last(masks.any(small, others, keepdim=True), dim)
+    first, _ = ends.first_and_last(masks.any(small, others, keepdim=True), dim)
     return first
 
 
 def turn(x: Tensor, dim: int, start: Tensor) -> Tensor:
     """``x`` rotated along ``dim``, so that what was at ``start`` comes first."""
-    place = row_ends.reshape_along(torch.arange(x.shape[dim], device=start.device), dim, x.dim())
-    return row_ends.gather_along(x, x.dim() + dim, (place + start) % max(x.shape[dim], 1))
+    place = ends.reshape_along(torch.arange(x.shape[dim], device=start.device), dim, x.dim())
+    return ends.gather_along(x, x.dim() + dim, (place + start) % max(x.shape[dim], 1))
 
 
 def turn_pair(x: Pair, dim: int, start: Tensor) -> Pair:
