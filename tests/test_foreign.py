@@ -243,6 +243,43 @@ def test_torchscript_differentiates_masked_tensors_by_their_rules() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.torch.jit")
+def test_torchscript_raises_what_eager_code_raises() -> None:
+    @torch.jit.script
+    def inner(x: Tensor, y: Tensor):
+        return (x + y) * 2
+
+    @torch.jit.script
+    def add(x: Tensor, y: Tensor):
+        return inner(x, y)
+
+    @torch.jit.script
+    def size_of(x: Tensor):
+        return x.view(7)
+
+    class Total(nn.Module):
+        def forward(self, total: Tensor, x: Tensor) -> Tensor:
+            return total.add_(x)
+
+    x, y = mt.masked_tensor([1.0, None, 3.0]), mt.masked_tensor([1.0, 2.0, None])
+    total = torch.jit.script(Total())
+    for _ in range(3):
+        with mt.strict():
+            for scripted, plain in ((add, lambda: (x + y) * 2), (lambda *_: inner(x, y), lambda: (x + y) * 2)):
+                with pytest.raises(mt.MaskMismatchError) as eager:
+                    plain()
+                with pytest.raises(mt.MaskMismatchError) as found:
+                    scripted(x, y)
+                assert str(found.value) == str(eager.value)
+                assert isinstance(found.value.__cause__, RuntimeError)  # whose traceback has the scripted line
+        with pytest.raises(mt.MaskedWriteError, match="would write a masked"):
+            total(torch.zeros(3), x)
+        with pytest.raises(RuntimeError, match="TorchScript interpreter") as torchs:
+            size_of(x)
+        assert type(torchs.value) not in (mt.MaskedWriteError, mt.MaskedSizeError)
+        assert add(x, y).tolist() == [4.0, None, None]
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit")
 def test_torchscript_with_a_masked_buffer_is_refused() -> None:
     class Scaled(nn.Module):
         def __init__(self) -> None:
