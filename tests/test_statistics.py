@@ -18,7 +18,7 @@ from torch.distributed import checkpoint
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 import masked_tensor as mt
-from masked_tensor.stats.moments import moments_of
+from masked_tensor.stats.moments.columns import moments_of
 
 from .helpers.ranks import alone, gathered
 

@@ -21,7 +21,9 @@ from torch import Tensor
 
 import masked_tensor as mt
 from masked_tensor import compat
-from masked_tensor.stats import histogram, moments, options, pair_moments, running, state
+from masked_tensor.stats import histogram, options, running, state
+from masked_tensor.stats.moments import columns as moments
+from masked_tensor.stats.moments import pairs as pair_moments
 
 PROGRAMS = int(os.environ.get("STATISTICS_PROGRAMS", "25"))
 COLUMNS = 3

@@ -8,10 +8,11 @@ from torch import Tensor
 
 from ..extend import Pair, masks, select
 from ..extend.data import plain, sparse_tensor, stored_entries
-from . import group_moments, histogram, options, sketch
+from . import histogram, options, sketch
 from .columns import by_name, check_columns, keys_of_rows, rows_of
-from .moments import Moments, merge_moments, moments_of, moments_of_entries, zeros_of
-from .pair_moments import PairMoments, pair_moments_of
+from .moments import by_group
+from .moments.columns import Moments, merge_moments, moments_of, moments_of_entries, zeros_of
+from .moments.pairs import PairMoments, pair_moments_of
 from .state import Part, State
 
 
@@ -52,8 +53,8 @@ def part_of_batch(state: State, x: Any, weight: Tensor | None, group: Any) -> Pa
     data = data if data.is_floating_point() else data.double()
     if keys is not None:
         groups, at = keys.unique(return_inverse=True)
-        moments = group_moments.moments_of_groups(data, mask, each, at, len(groups))
-        missed = group_moments.missing_of_groups(missed, at, len(groups))
+        moments = by_group.moments_of_groups(data, mask, each, at, len(groups))
+        missed = by_group.missing_of_groups(missed, at, len(groups))
         return Part(columns, names, moments, missed, groups)
     moments = moments_of(data, mask, each)
     pairs = None if state.pairs is None else pair_moments_of(data, mask, single, moments.mean)

@@ -10,7 +10,8 @@ from torch import Tensor
 from ..extend import Pair, Payload, select
 from ..extend.arguments import expect_int, names_arguments
 from ..extend.data import ArrowTable, plain, read_table, wrap
-from . import group_moments, options, travel
+from . import options, travel
+from .moments import by_group
 
 _TYPES = {
     "version": "bigint",
@@ -123,7 +124,7 @@ class LastValid:
         data, mask = pair.data[order], pair.mask[order]
         found, place = mask.contiguous().view(torch.uint8).cummax(0)  # 1 from the first valid one on
         inside, step = found.view(torch.bool) & (place >= begin.unsqueeze(1)), torch.arange(len(data)).unsqueeze(1)
-        at, there = group_moments.rows_of_groups(self._keys, keys[order])
+        at, there = by_group.rows_of_groups(self._keys, keys[order])
         carried, since = self._at(at, there)
         away = torch.where(inside, step - place, step - begin.unsqueeze(1) + 1 + since)
         known = inside | (since >= 0)
@@ -286,7 +287,7 @@ class LastValid:
         """Adds a state that comes after this one: all of it or, after an exception, nothing."""
         keys, rows, values, since = later
         groups = torch.cat([self._keys, keys]).unique()
-        mine, given = (group_moments.rows_of_groups(own, groups) for own in (self._keys, keys))
+        mine, given = (by_group.rows_of_groups(own, groups) for own in (self._keys, keys))
         old, age = self._at(*mine)
         new, young = _spread(values, since, *given)
         added = _take_rows(rows.unsqueeze(1), given[0].unsqueeze(1)) * given[1].unsqueeze(1)

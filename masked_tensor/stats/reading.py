@@ -8,9 +8,10 @@ from torch import Tensor
 
 from ..extend import Pair, Payload
 from ..extend.data import wrap
-from . import group_moments, histogram, sketch
+from . import histogram, sketch
 from .columns import keys_of_rows
-from .pair_moments import PairMoments
+from .moments import by_group
+from .moments.pairs import PairMoments
 from .state import State
 
 Ranked = tuple[tuple[Tensor, Tensor], Tensor]  # the entries of a sketch with their weights, and how far they are off
@@ -97,7 +98,7 @@ def place_of(state: State, x: Tensor, group: Any) -> Callable[[Tensor], Tensor]:
         shape[state.dim] = state.features
         return lambda part: part.view(shape)
     keys = keys_of_rows(state, group, x, "stats(x)")
-    at, there = group_moments.rows_of_groups(state.keys, keys)
+    at, there = by_group.rows_of_groups(state.keys, keys)
     if not bool(there.all()):
         raise ValueError(f"stats(x) takes groups that were seen, got {keys[~there].unique().tolist()}, too")
     rows = at.view(x.movedim(state.dim, -1).shape[:-1]).to(x.device)

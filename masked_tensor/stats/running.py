@@ -13,8 +13,8 @@ from ..extend.data import ArrowTable, set_buffers
 from ..extend.ranks import resolve_group
 from . import adding, loading, options, reading, sketch, summary, travel
 from .columns import by_name, check_columns
-from .moments import Moments
-from .pair_moments import PairMoments
+from .moments.columns import Moments
+from .moments.pairs import PairMoments
 from .state import State, add, cleared, empty_state
 
 

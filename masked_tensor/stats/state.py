@@ -6,9 +6,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from . import group_moments, histogram, options
-from .moments import Moments, merge_moments, no_moments
-from .pair_moments import PairMoments, merge_pairs
+from . import histogram, options
+from .moments import by_group
+from .moments.columns import Moments, merge_moments, no_moments
+from .moments.pairs import PairMoments, merge_pairs
 from .sketch import PARTS, Sketch, no_sketch
 
 
@@ -142,12 +143,12 @@ def _aligned(state: State, part: Part) -> tuple[tuple[Tensor, Tensor], tuple[Ten
         return mine, given, part.keys
     keys = part.keys if state.keys is None else torch.cat([state.keys, part.keys]).unique()
     empty = (
-        group_moments.empty_moments(len(keys), state.features, keys.device),
+        by_group.empty_moments(len(keys), state.features, keys.device),
         given[1].new_zeros(len(keys), state.features),
     )
 
     def spread(values: tuple[Tensor, Tensor], own: Tensor) -> tuple[Tensor, Tensor]:
         at = torch.searchsorted(keys, own)
-        return tuple(group_moments.put_groups(v, at, e) for v, e in zip(values, empty, strict=True))  # type: ignore[return-value]  # two
+        return tuple(by_group.put_groups(v, at, e) for v, e in zip(values, empty, strict=True))  # type: ignore[return-value]  # two
 
     return empty if state.keys is None else spread(mine, state.keys), spread(given, part.keys), keys

@@ -3,9 +3,9 @@
 import torch
 from torch import Tensor
 
-from ..extend import select
-from . import settings
-from .moments import Moments, merge_moments, moments_around, no_moments
+from ...extend import select
+from .. import settings
+from .columns import Moments, merge_moments, moments_around, no_moments
 
 
 def moments_of_groups(x: Tensor, mask: Tensor, weight: Tensor | None, at: Tensor, groups: int) -> Moments:

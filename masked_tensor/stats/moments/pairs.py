@@ -11,9 +11,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ..extend import select
-from . import settings
-from .moments import add_exactly, merge_means, moments_of
+from ...extend import select
+from .. import settings
+from .columns import add_exactly, merge_means, moments_of
 
 _FAR = 10.0  # times the squares around the mean: those around another value, of which a digit is lost at most
 

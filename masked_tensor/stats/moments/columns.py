@@ -12,8 +12,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ..extend import masks, select
-from . import settings
+from ...extend import masks, select
+from .. import settings
 
 
 class Moments(NamedTuple):

@@ -1,0 +1,1 @@
+"""Moments that merge: of columns, of columns by group, of every two columns."""
