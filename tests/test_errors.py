@@ -1679,6 +1679,18 @@ def test_packing() -> None:
     )
     refused(
         ValueError,
+        lambda: x.packed(capacity=3),
+        """packed(capacity=3): 4 steps are valid; give a capacity that holds them, or batches of fewer steps""",
+    )
+    refused(ValueError, lambda: x.packed(capacity=0), """packed(capacity=...) takes at least one step, got 0""")
+    refused(TypeError, lambda: x.packed(capacity=True), """packed(capacity=...) takes an int, got bool""")
+    refused(
+        ValueError,
+        lambda: x.packed(like=x.packed(), capacity=9),
+        """packed() takes capacity= alone: like= and lengths= say already which steps are stored""",
+    )
+    refused(
+        ValueError,
         lambda: mt.from_lengths(ones(2, 3), [3, 1], packed=True).unpad(lengths=[3, 2]),
         """unpad: this packed tensor stores sequences of the lengths [3, 1], which lengths= or padding_side= contradicts: leave them out""",
     )

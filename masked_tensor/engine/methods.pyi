@@ -1464,7 +1464,7 @@ class Methods(Tensor):
         References:
             ``numpy.ma.MaskedArray.soften_mask``.
         """
-    def packed(self, dims: Sequence[_int]=(0, 1), *, like: MaskedTensor | None=None, lengths: Tensor | Sequence[_int] | str | None=None, padding_side: str='right') -> MaskedTensor:
+    def packed(self, dims: Sequence[_int]=(0, 1), *, like: MaskedTensor | None=None, lengths: Tensor | Sequence[_int] | str | None=None, padding_side: str='right', capacity: _int | None=None) -> MaskedTensor:
         """The same masked tensor, stored without padding, as which missing steps count unless ``lengths`` are given.
 
         Values, validity, dtype and gradients stay as they are.
@@ -1483,23 +1483,30 @@ class Methods(Tensor):
                 All of them are stored, also those that are missing, and the result knows its :meth:`lengths`. ``"full"``:
                 nothing is padding.
             padding_side (str, optional): ``"right"`` or ``"left"``: where the padding is that ``lengths`` leave.
+            capacity (int, optional): How many steps are stored, whatever number is valid: the valid ones, and masked ones
+                for the rest. Sizes then do not change from batch to batch, and compiled code may call it.
+                A batch that has no more places stores all of them.
 
         Returns:
             MaskedTensor: A tensor of ``x``'s shape and dtype, whose ``is_packed`` is True. ``x`` itself if it is packed, or
             has no elements.
 
         Raises:
-            TypeError: ``x`` is no MaskedTensor, or ``lengths`` are no integers.
+            TypeError: ``x`` is no MaskedTensor, or ``lengths`` or ``capacity`` are no integers.
             ValueError: ``x`` is sparse, ``dims`` are not two of its dimensions, ``like`` is not packed, or it does not
                 store a step that is valid in ``x``; ``lengths`` are given besides ``like``, are not one number from 0 to T
-                for each sequence, or contradict those of a packed ``x``; or a step behind an end is valid.
-            UnsupportedOpError: It is called in compiled code.
+                for each sequence, or contradict those of a packed ``x``; or a step behind an end is valid. More steps are
+                valid than ``capacity``, which is below 1, or given besides ``like`` or ``lengths``.
+            RuntimeError: More steps are valid than ``capacity``, on a GPU or in compiled code.
+            UnsupportedOpError: It is called in compiled code without a ``capacity``.
 
         Example:
             >>> x = mt.from_lengths(torch.ones(2, 3, 4), [3, 1])
             >>> y = x.packed()
             >>> y.is_packed, y.shape, (y * 2).sum().item()
             (True, torch.Size([2, 3, 4]), 32.0)
+            >>> x.packed(capacity=5).sum().item()
+            16.0
         """
     def unpacked(self) -> MaskedTensor:
         """The same masked tensor, stored with its padding again: the same values, validity, dtype and gradients.

@@ -1,9 +1,11 @@
 """Packing forced on: every masked tensor that is created and can be packed is packed.
 
 ``MASKED_TENSOR_PACKED=1 python -m pytest tests/test_pointwise.py`` runs any tests so.  Nothing in the package knows of
-it: the last step of all ways to create a masked tensor is replaced.
+it: the last step of all ways to create a masked tensor is replaced.  ``MASKED_TENSOR_CAPACITY=7`` stores 7 masked steps
+more.
 """
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -16,6 +18,7 @@ from masked_tensor.api.make import create
 from masked_tensor.compat import in_transform, is_readable_memory
 from masked_tensor.pair import Pair
 
+MORE = int(os.environ.get("MASKED_TENSOR_CAPACITY", "0"))
 _MODULES = (align, batch, collate, create)
 
 
@@ -33,6 +36,12 @@ def fits(x: MaskedTensor) -> bool:
     )
 
 
+def forced(x: MaskedTensor, dims: tuple[int, int] = (0, 1)) -> MaskedTensor:
+    """Packed, at a capacity if the run asks for one."""
+    made = x.packed(dims)
+    return x.packed(dims, capacity=made._packed.stored[0] + MORE) if MORE and made._packed is not None else made
+
+
 @contextmanager
 def packing() -> Iterator[None]:
     """While it lasts, whatever is created is packed."""
@@ -40,7 +49,7 @@ def packing() -> Iterator[None]:
 
     def as_result(pair: Pair) -> MaskedTensor:
         made = usual(pair)
-        return made.packed() if fits(made) else made
+        return forced(made) if fits(made) else made
 
     for module in _MODULES:
         module.as_result = as_result  # type: ignore[attr-defined]

@@ -26,6 +26,7 @@ from ..laws import plain_runs
 from . import harness
 from .backward import differentiate
 from .database import Sample
+from .forced import forced
 from .harness import Masked, differentiable, is_record, poisoned
 
 # what the mask is like, how many of the tensors are packed, and which dimensions are the grid
@@ -154,7 +155,9 @@ def build(case: Sample, packed: bool, backward: bool) -> tuple[Any, Any]:
             new = value.detach().clone()
         else:
             new = mt.as_masked_tensor(poisoned(value.data.clone(), value.mask, float("nan")), value.mask)
-            if packed:
+            if packed and value.lengths is None:
+                new = forced(new, value.dims)
+            elif packed:
                 new = new.packed(value.dims, lengths=value.lengths, padding_side=value.side)
             elif value.side == "left":  # the packed one is told, too
                 sides.note_left(pair_of(new).mask, value.dims[1])

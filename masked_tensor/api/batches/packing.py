@@ -14,6 +14,7 @@ from ...engine.boundary.lengths import knows_steps, pack_again
 from ...engine.boundary.packed import enter_packed, mask_of
 from ...engine.tensor import LOST, MaskedTensor, add_members, pair_of
 from ...packing import dim_order as orders
+from ...packing.capacity import pack_capacity
 from ...packing.grid import grid_of_lengths
 from ...packing.joins import cat_masks
 from ...packing.packed import Frame, drop_full_inner, pack_values
@@ -30,6 +31,7 @@ def packed(
     like: MaskedTensor | None = None,
     lengths: Tensor | Sequence[int] | str | None = None,
     padding_side: str = "right",
+    capacity: int | None = None,
 ) -> MaskedTensor:
     """The same masked tensor, stored without padding, as which missing steps count unless ``lengths`` are given.
 
@@ -49,23 +51,30 @@ def packed(
             All of them are stored, also those that are missing, and the result knows its :meth:`lengths`. ``"full"``:
             nothing is padding.
         padding_side (str, optional): ``"right"`` or ``"left"``: where the padding is that ``lengths`` leave.
+        capacity (int, optional): How many steps are stored, whatever number is valid: the valid ones, and masked ones
+            for the rest. Sizes then do not change from batch to batch, and compiled code may call it.
+            A batch that has no more places stores all of them.
 
     Returns:
         MaskedTensor: A tensor of ``x``'s shape and dtype, whose ``is_packed`` is True. ``x`` itself if it is packed, or
         has no elements.
 
     Raises:
-        TypeError: ``x`` is no MaskedTensor, or ``lengths`` are no integers.
+        TypeError: ``x`` is no MaskedTensor, or ``lengths`` or ``capacity`` are no integers.
         ValueError: ``x`` is sparse, ``dims`` are not two of its dimensions, ``like`` is not packed, or it does not
             store a step that is valid in ``x``; ``lengths`` are given besides ``like``, are not one number from 0 to T
-            for each sequence, or contradict those of a packed ``x``; or a step behind an end is valid.
-        UnsupportedOpError: It is called in compiled code.
+            for each sequence, or contradict those of a packed ``x``; or a step behind an end is valid. More steps are
+            valid than ``capacity``, which is below 1, or given besides ``like`` or ``lengths``.
+        RuntimeError: More steps are valid than ``capacity``, on a GPU or in compiled code.
+        UnsupportedOpError: It is called in compiled code without a ``capacity``.
 
     Example:
         >>> x = mt.from_lengths(torch.ones(2, 3, 4), [3, 1])
         >>> y = x.packed()
         >>> y.is_packed, y.shape, (y * 2).sum().item()
         (True, torch.Size([2, 3, 4]), 32.0)
+        >>> x.packed(capacity=5).sum().item()
+        16.0
     """
     if type(x) is not MaskedTensor:
         raise errors.not_masked("packed", x)
@@ -79,6 +88,11 @@ def packed(
     if lengths is not None and like is not None:
         raise ValueError("packed() takes lengths= or like=, whose lengths the result has, not both")
     check_side(padding_side)
+    if capacity is not None:
+        if like is not None or lengths is not None:
+            raise ValueError("packed() takes capacity= alone: like= and lengths= say already which steps are stored")
+        check_capacity(capacity)
+        return _packed_at_capacity(x, [d % n for d in dims], capacity)
     if x._packed is not None and like is None and lengths is None:
         return x
     if x._steps is not None and lengths is None and like is None and x.shape.numel():
@@ -97,6 +111,25 @@ def packed(
         pattern = grid_of_lengths(counts, padding_side, exists.device, x.shape[grid[1]])
     result: MaskedTensor = leave(packing.pack(enter(x, torch.is_grad_enabled()), order, pattern))
     return result
+
+
+def check_capacity(capacity: Any) -> None:
+    """Raises unless it is a number of steps."""
+    if isinstance(capacity, bool) or not isinstance(capacity, int | torch.SymInt):
+        raise TypeError(f"packed(capacity=...) takes an int, got {type(capacity).__name__}")
+    if type(capacity) is int and capacity < 1:
+        raise ValueError(f"packed(capacity=...) takes at least one step, got {capacity}")
+
+
+def _packed_at_capacity(x: MaskedTensor, dims: list[int], capacity: int) -> MaskedTensor:
+    """A batch at ``capacity`` places: nothing is read but the sizes, so compiled code may call it."""
+    x = unpacked(x)
+    if x.shape.numel() == 0:
+        return x
+    rest = iter(range(orders.GRID, x.dim()))
+    order = tuple((dims.index(d),) if d in dims else (next(rest),) for d in range(x.dim()))
+    made: MaskedTensor = leave(pack_capacity(enter(x, torch.is_grad_enabled()), order, capacity))
+    return made
 
 
 def _packed_again(x: MaskedTensor, dims: Sequence[int]) -> MaskedTensor:

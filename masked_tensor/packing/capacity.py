@@ -1,0 +1,56 @@
+"""A batch packed into a given number of places: its sizes follow from the arguments alone, and nothing is read.
+
+The places that the valid steps leave over are filled with masked steps of the batch itself, so every rule sees an
+ordinary packed tensor whose ``inner`` masks some of the stored tokens.
+"""
+
+import torch
+from torch import Tensor
+
+from .. import masks
+from ..compat import is_readable_memory
+from ..pair import Pair
+from . import dim_order as orders
+from .dim_order import GRID, Order
+from .grid import Grid
+from .packed import Packed, pack_values
+from .scatter_gather import gather_mask, gather_tokens
+
+
+def pack_capacity(x: Pair, order: Order, capacity: int) -> Packed:
+    """A strided pair at ``capacity`` places, or at all if it has no more: its valid ones and the first masked ones."""
+    read = orders.read_order(order)
+    back = [read.index(a) for a in range(len(read))]
+    data, valid = x.data.permute(back), x.mask.permute(back)
+    inside = tuple(range(GRID, data.dim()))
+    grid = grid_of_capacity(masks.any(valid, inside) if inside else valid, capacity)
+    values = gather_tokens(data.flatten(0, 1), grid)
+    if grid.full:
+        values = values.clone()  # the very memory, into which its owner may write
+    inner = gather_mask(masks.reshape(valid, (grid.places, *valid.shape[GRID:])), grid)
+    stored = Packed(values, grid, order, inner, x.payload)
+    return pack_values(stored.operand(), stored)
+
+
+def grid_of_capacity(some: Tensor, capacity: int) -> Grid:
+    """The True places of a ``(B, T)`` mask and the first False ones, ``capacity`` together where there are as many."""
+    flat = some.reshape(-1)
+    index = flat.logical_not().to(torch.uint8).sort(stable=True).indices[:capacity].sort().values
+    if capacity < flat.shape[0]:
+        index = _fitting(index, flat.sum(), capacity)
+    return Grid(index, (some.shape[0], some.shape[1])).prepare()
+
+
+def _fitting(index: Tensor, count: Tensor, capacity: int) -> Tensor:
+    """The index.  Raises where more steps are valid: at once where looking is free, elsewhere as the device knows."""
+    if is_readable_memory(count):
+        if int(count) > capacity:
+            raise ValueError(
+                f"packed(capacity={capacity}): {int(count)} steps are valid; give a capacity that holds them, or "
+                "batches of fewer steps"
+            )
+        return index
+    result: Tensor = torch.ops.masked_tensor.expected(  # what depends on the result cannot outlive the check
+        index, count <= capacity, f"packed(capacity={capacity}): more steps are valid than are stored"
+    )
+    return result

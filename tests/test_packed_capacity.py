@@ -1,0 +1,178 @@
+"""``x.packed(capacity=N)``: one size for every batch, and nothing of the steps that fill it up is ever seen."""
+
+import copy
+import os
+import random
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch._dynamo.testing import CompileCounterWithBackend
+
+import masked_tensor as mt
+
+B, T, CAPACITY = 3, 6, 12
+LENGTHS = ([3, 5, 1], [6, 5, 1], [2, 0, 4], [1, 1, 1], [0, 6, 6])
+GARBAGE = (float("nan"), float("inf"), 1e30)
+
+
+def batch(lengths: list[int], fill: float, dtype: torch.dtype = torch.float32, width: int = 8) -> Any:
+    mask = (torch.arange(T) < torch.tensor(lengths)[:, None])[..., None].expand(-1, -1, width)
+    return mt.masked_tensor(torch.where(mask, torch.randn(len(lengths), T, width, dtype=dtype), fill), mask)
+
+
+class Attention(nn.Module):
+    def __init__(self, causal: bool) -> None:
+        super().__init__()
+        self.qkv, self.causal = nn.Linear(8, 24), causal
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = (y.unflatten(-1, (2, 4)).transpose(1, 2) for y in self.qkv(x).split(8, -1))
+        return F.scaled_dot_product_attention(q, k, v, is_causal=self.causal).transpose(1, 2).flatten(2)
+
+
+def layers() -> nn.Module:
+    return nn.Sequential(nn.Linear(8, 8), nn.LayerNorm(8), nn.GELU(), nn.RMSNorm(8), nn.Dropout(0.0))
+
+
+def encoder() -> nn.Module:
+    layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)
+    return nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+
+
+ALL = "MASKED_TENSOR_CAPACITY" in os.environ  #: all models compiled, not the small one alone
+MODELS = {
+    "layers": layers,
+    "encoder": encoder,
+    "attention": lambda: Attention(False),
+    "causal": lambda: Attention(True),
+}
+COMPILED = list(MODELS) if ALL else ["attention"]
+
+
+def alone(net: nn.Module, x: Any, lengths: list[int]) -> Tensor:
+    rows = zip(x.get_data(), lengths, strict=True)
+    return torch.cat([net(row[None, :n])[0] for row, n in rows if n]).square().mean()
+
+
+def check(run: Any, net: nn.Module, x: Any, lengths: list[int]) -> None:
+    twin = copy.deepcopy(net)
+    net.zero_grad()
+    loss = run(x)
+    loss.backward()
+    wanted = alone(twin, x, lengths)
+    wanted.backward()
+    torch.testing.assert_close(loss.get_data(), wanted)
+    for mine, other in zip(net.parameters(), twin.parameters(), strict=True):
+        torch.testing.assert_close(mine.grad, other.grad, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_gives_what_each_sequence_gives_alone_and_stays_packed(name: str) -> None:
+    torch.manual_seed(0)
+    net = MODELS[name]()
+    with mt.extend.packing_report() as spread:
+        for turn, lengths in enumerate(LENGTHS):
+            x = batch(lengths, GARBAGE[turn % 3])
+            check(lambda x: net(x.packed(capacity=CAPACITY)).square().mean(), net, x, lengths)
+    assert not spread
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_one_graph_for_all_batches(name: str) -> None:
+    torch.manual_seed(0)
+    torch.compiler.reset()
+    net, draw = MODELS[name](), random.Random(0)
+    counter = CompileCounterWithBackend("aot_eager")
+    step = torch.compile(lambda x: net(x.packed(capacity=CAPACITY)).square().mean(), fullgraph=True, backend=counter)
+    for turn in range(20):
+        lengths = [draw.randint(0, T) for _ in range(B)] if turn > 1 else LENGTHS[turn]
+        while not 0 < sum(lengths) <= CAPACITY:
+            lengths = [draw.randint(0, T) for _ in range(B)]
+        check(step, net, batch(lengths, GARBAGE[turn % 3]), lengths)
+    assert counter.frame_count == 1
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_packed_before_the_graph_it_is_one_graph_too(name: str) -> None:
+    """Also of exactly as many steps as fit."""
+    torch.manual_seed(0)
+    torch.compiler.reset()
+    net = MODELS[name]()
+    counter = CompileCounterWithBackend("aot_eager")
+    step = torch.compile(lambda x: net(x).square().mean(), fullgraph=True, backend=counter)
+    for turn, lengths in enumerate(LENGTHS):
+        x = batch(lengths, GARBAGE[turn % 3])
+        check(lambda x: step(x.packed(capacity=CAPACITY)), net, x, lengths)
+    assert counter.frame_count == 1
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_nothing_valid_all_that_fits_and_one_more(compiled: bool) -> None:
+    torch.compiler.reset()
+
+    def total(x: Any) -> Any:
+        return (x.packed(capacity=7) * 2).sum()
+
+    run = torch.compile(total, fullgraph=True, backend="aot_eager") if compiled else total
+    none, exact, more = ([0, 0, 0], [3, 0, 4], [3, 1, 4])
+    assert not run(batch(none, float("nan"))).get_mask()
+    x = batch(exact, float("inf"))
+    torch.testing.assert_close(run(x).get_data(), (x * 2).sum().get_data())
+    with pytest.raises((ValueError, RuntimeError), match=r"packed\(capacity=7\).*steps are valid"):
+        run(batch(more, 1e30))
+
+
+def test_the_check_survives_where_only_shapes_are_asked_for() -> None:
+    """The places depend on the check, and what is stored on the places."""
+    torch.compiler.reset()
+    run = torch.compile(lambda x: x.packed(capacity=2), fullgraph=True, backend="aot_eager")
+    with pytest.raises(RuntimeError, match=r"packed\(capacity=2\)"):
+        run(batch([1, 1, 1], 0.0))
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("capacity", [4, 5, 18, 100])
+def test_it_is_the_same_tensor(dtype: torch.dtype, capacity: int) -> None:
+    x = batch([1, 0, 3], float("nan"), dtype)
+    x = mt.masked_tensor(x.get_data(), x.get_mask() & (torch.rand(x.shape) > 0.3)).requires_grad_()
+    y = x.packed(capacity=capacity)
+    assert y.is_packed
+    assert y.shape == x.shape
+    assert y._packed.values.shape[0] == min(capacity, B * T)
+    assert y.get_mask().equal(x.get_mask())
+    assert y.unpacked().filled(0).equal(x.filled(0))
+    assert y.packed().filled(0).equal(x.filled(0))
+    assert x.packed().packed(capacity=capacity).filled(0).equal(x.filled(0))
+    (y * float("inf")).sum().backward()
+    assert x.grad.filled(0)[~x.get_mask()].eq(0).all()
+    swapped = x.detach().transpose(0, 1)
+    assert swapped.packed((1, 0), capacity=capacity).filled(0).equal(swapped.filled(0))
+
+
+def test_losses_embeddings_norms_and_dropout() -> None:
+    torch.manual_seed(0)
+    lengths = [3, 0, 2]
+    valid = torch.arange(T) < torch.tensor(lengths)[:, None]
+    ids = mt.masked_tensor(torch.where(valid, torch.randint(0, 4, (B, T)), 10**6), valid).packed(capacity=CAPACITY)
+    mine = table, net, norm = nn.Embedding(4, 5), nn.Linear(5, 4), nn.BatchNorm1d(4)
+    twins = copy.deepcopy(mine)
+    with mt.extend.packing_report() as spread:
+        z = F.dropout(net(table(ids)), 0.0)
+        assert z.is_packed
+        z = norm(z.transpose(1, 2))
+        loss = F.cross_entropy(z, ids) + F.mse_loss(z, z.detach() * 2) + z.mean() + z.amax()
+        loss.backward()
+    assert not spread
+    table, net, norm = twins
+    chosen = ids.unpacked().get_data()[valid]
+    w = norm(net(table(chosen)))
+    wanted = F.cross_entropy(w, chosen) + F.mse_loss(w, w.detach() * 2) + w.mean() + w.amax()
+    torch.testing.assert_close(loss.get_data(), wanted)
+    wanted.backward()
+    for ours, theirs in zip(mine, twins, strict=True):
+        torch.testing.assert_close(ours.state_dict(), theirs.state_dict())
+        for p, q in zip(ours.parameters(), theirs.parameters(), strict=True):
+            torch.testing.assert_close(p.grad, q.grad)
