@@ -360,3 +360,13 @@ def test_rows_of_images() -> None:
     given = valid_rows("PSNR", a[keep], b[keep])
     assert [x.shape for x in given] == [(1, 1, 3)] * 2
     assert torch.equal(given[1], b[1:2])
+
+
+def test_an_adaptive_softmax_of_masked_rows() -> None:
+    """It counts the rows that it wrote, and torch's words are of labels out of range: docs/limits.md has the line."""
+    rows = mt.as_masked_tensor(torch.where(VALID[:, None], ROWS, torch.nan), VALID[:, None].expand(4, 3))
+    with pytest.raises(RuntimeError, match="Target values should be in"):
+        adaptive()(rows, TARGET)
+    found, wanted = adaptive()(*mt.select_valid(rows, TARGET, dim=1)), adaptive()(ROWS[:3], tensor([1, 7, 3]))
+    assert found.output.tolist() == wanted.output.tolist()
+    assert found.loss.item() == wanted.loss.item()
