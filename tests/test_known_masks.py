@@ -312,6 +312,28 @@ def test_hidden_keys_are_kept_with_their_mask() -> None:
     assert len([of for _, of in kept.KEPT[id(pair_of(key).mask)][1] if of[0] == "keys"]) == 3
 
 
+def test_divisors_are_kept_with_a_mask_of_any_origin() -> None:
+    data = torch.randn(3, 2, 4, dtype=torch.float64)
+    data[0, 1], data[2] = torch.nan, torch.inf
+    x = mt.from_lengths(data, [1, 2, 0])
+    assert known.number(pair_of(x).mask) is None
+    wanted = mt.masked_tensor(data, x.get_mask()).mean(1)
+    assert_same(x.mean(1), wanted, "made")
+    written = x.mean(1)
+    written[2] = 7.0
+    x.mean(1).get_mask().fill_(True)
+    assert_same(x.mean(1), wanted, "what a result was written does not come back")
+    made = [key for _, key in kept.KEPT[id(pair_of(x).mask)][1] if key[0] == "divisors"]
+    assert len(made) == 1
+    x[2] = 1.0
+    assert_same(x.mean(1), mt.masked_tensor(pair_of(x).data, x.get_mask()).mean(1), "another mask")
+    assert x.mean(1)[2].eq(1).all()
+    place, number = id(pair_of(x).mask), len(kept.KEPT)
+    assert place in kept.KEPT
+    del x
+    assert len(kept.KEPT) < number
+
+
 def test_shared_memory_holds_a_mask_of_its_own() -> None:
     x, other = mt.masked_tensor(torch.randn(3)), mt.masked_tensor(torch.randn(3))
     x.share_memory_()

@@ -307,7 +307,7 @@ def count(mask: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = 
 def divisors(mask: Tensor, dims: tuple[int, ...], keepdim: bool, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     """What a mean along ``dims`` divides by, the number of valid entries or 1, in ``dtype``, and where there are any.
 
-    Nobody writes to them: those of a mask that was taken in are kept.
+    Nobody writes to them: they are kept with the mask.
     """
 
     def make() -> tuple[Tensor, Tensor]:
@@ -315,7 +315,8 @@ def divisors(mask: Tensor, dims: tuple[int, ...], keepdim: bool, dtype: torch.dt
         some = any_along(mask, dims, keepdim)
         return number.clamp_min(1).to(dtype), number > 0 if some is None else some
 
-    number, some = keep(mask, ("divisors", dims, keepdim, dtype), make)
+    key = "divisors", dims, keepdim, dtype
+    number, some = derive(mask, key, make) if known.number(mask) is None else keep(mask, key, make)
     return number, some
 
 
