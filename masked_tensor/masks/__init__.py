@@ -311,8 +311,7 @@ def divisors(mask: Tensor, dims: tuple[int, ...], keepdim: bool, dtype: torch.dt
     """
 
     def make() -> tuple[Tensor, Tensor]:
-        number = count(mask, dims, keepdim)
-        some = any_along(mask, dims, keepdim)
+        number, some = count(mask, dims, keepdim), any_along(mask, dims, keepdim)
         return number.clamp_min(1).to(dtype), number > 0 if some is None else some
 
     key = "divisors", dims, keepdim, dtype
