@@ -477,7 +477,7 @@ def test_series() -> None:
     refused(
         ValueError,
         lambda: mt.ffill(batch, 1, lengths=[1, 1]),
-        """ffill: there are valid entries behind the end of a sequence, as lengths say it; is padding_side='right' right?""",
+        """ffill: there are valid entries past the end of a sequence, as lengths say it; is padding_side='right' right?""",
     )
     refused(
         ValueError,
@@ -1832,9 +1832,7 @@ out, the masked tensor carries the mask""",
         lambda: given(transformers._summary)(summary)(
             SimpleNamespace(summary_type="last"), mt.from_lengths(ones(2, 2, 1), [2, 1])
         ),
-        """\
-SimpleNamespace reads the last position of each row, which is masked in a row that is padded behind its end; put the \
-padding in front: masked_tensor.to_right(input_ids)""",
+        """SimpleNamespace reads the last position of each row, which is masked in a row that is padded past its end; put the padding in front: masked_tensor.to_right(input_ids)""",
     )
 
 

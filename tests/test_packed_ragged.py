@@ -142,7 +142,7 @@ def test_what_is_refused() -> None:
         x.unpad(lengths=LENGTHS, padding_side="left")
     with pytest.raises(ValueError, match="not both"):
         padded.packed(lengths=LENGTHS, like=x)
-    with pytest.raises(ValueError, match="behind the end"):
+    with pytest.raises(ValueError, match="past the end"):
         padded.packed(lengths=[1, 1, 0, 1])
     with pytest.raises(ValueError, match="between 0 and 7"):
         padded.unpad(lengths=[5, 2, 0, 8])

@@ -212,7 +212,7 @@ for name, found in errors.items():
 # not worse than a mask here: a last known value is a good guess for a slow disease, and
 # a network that takes the gaps as they are has to remember it by itself.  To know the
 # gaps besides helps a little.  What the masked batch gives is the way there: gaps are
-# filled within a history and never behind its end, losses leave out what was not
+# filled within a history and never past its end, losses leave out what was not
 # measured, and no prediction depends on the rest of the batch.
 
 best = min(errors["repeat the last value"], errors["repeat the mean"])

@@ -75,7 +75,7 @@ def meaning(
         context manager: Also a decorator.
 
     Raises:
-        ValueError: A choice is another word.
+        ValueError: A choice is not one of the allowed values.
 
     Example:
         >>> x = mt.masked_tensor([[1.0, 2.0, None]])

@@ -65,7 +65,7 @@ def join_noted_family(x: Any) -> None:
     elif x._pair.payload is Payload.ZERO:
         note_family(x)
     else:
-        x._exposed = True  # perhaps an input of the compiled function that is no masked tensor
+        x._exposed = True  # perhaps an input of the compiled function that is not a masked tensor
 
 
 def note_packed(x: Any) -> None:

@@ -1137,7 +1137,7 @@ class Methods(Tensor):
             Tensor: A plain tensor of ``x``'s shape, dtype and layout.
 
         Raises:
-            TypeError: ``x`` is no MaskedTensor.
+            TypeError: ``x`` is not a MaskedTensor.
 
         Example:
             >>> mt.masked_tensor([1.0, 2.0], [True, False]).get_data()
@@ -1159,7 +1159,7 @@ class Methods(Tensor):
             Tensor: A bool tensor of ``x``'s shape and layout.
 
         Raises:
-            TypeError: ``x`` is no MaskedTensor.
+            TypeError: ``x`` is not a MaskedTensor.
 
         Example:
             >>> mt.masked_tensor([1.0, 2.0], [True, False]).get_mask()
@@ -1183,8 +1183,8 @@ class Methods(Tensor):
             Tensor: A plain strided tensor of ``x``'s shape and dtype; a plain ``x`` itself.
 
         Raises:
-            TypeError: ``x`` is no tensor, or ``value`` is masked, does not broadcast to ``x``, or does not fit its dtype,
-                such as -1 in uint8.
+            TypeError: ``x`` is not a tensor, or ``value`` is masked, does not broadcast to ``x``, or does not fit its
+                dtype, such as -1 in uint8.
             RuntimeError: ``value`` is complex and ``x`` is not.
 
         Example:
@@ -1231,7 +1231,7 @@ class Methods(Tensor):
             MaskedTensor: ``x``'s shape, dtype, layout and mask, in memory of its own.
 
         Raises:
-            TypeError: ``x`` is no MaskedTensor.
+            TypeError: ``x`` is not a MaskedTensor.
 
         Example:
             >>> x = mt.as_masked_tensor(torch.tensor([1.0, 42.0]), torch.tensor([True, False]))
@@ -1250,7 +1250,7 @@ class Methods(Tensor):
             Tensor: Shape ``(n,)`` with ``n`` the number of valid entries, in ``x``'s dtype.
 
         Raises:
-            TypeError: ``x`` is no MaskedTensor.
+            TypeError: ``x`` is not a MaskedTensor.
 
         Example:
             >>> mt.masked_tensor([1.0, 2.0, 3.0], [True, False, True]).compressed()
@@ -1299,7 +1299,7 @@ class Methods(Tensor):
             numpy.ma.MaskedArray: An array of ``x``'s shape and dtype.
 
         Raises:
-            TypeError: ``x`` is no MaskedTensor, or numpy has no such dtype.
+            TypeError: ``x`` is not a MaskedTensor, or numpy has no such dtype.
             ImportError: numpy is not installed.
 
         Example:
@@ -1323,7 +1323,7 @@ class Methods(Tensor):
             Tensor: A plain int64 tensor of shape ``(B,)``.
 
         Raises:
-            TypeError: ``x`` is no MaskedTensor.
+            TypeError: ``x`` is not a MaskedTensor.
             ValueError: ``x`` is no strided batch ``(B, T, ...)``, a sequence has masked steps between valid ones, or a step
                 is valid in part; or ``x`` was packed with its lengths, which an op did not keep.
             IndexError: ``dim`` is out of range.
@@ -1351,10 +1351,10 @@ class Methods(Tensor):
             was packed with them, else plain ones.
 
         Raises:
-            TypeError: ``x`` is no MaskedTensor, or ``lengths`` are no integers.
+            TypeError: ``x`` is not a MaskedTensor, or ``lengths`` are not integers.
             ValueError: ``x`` is no strided batch ``(B, T, ...)``; without ``lengths``, a sequence has masked steps between
                 valid ones, or a step is valid in part; ``lengths`` are not one number from 0 to T for each sequence, or
-                contradict those of a packed ``x``; a step behind an end is valid; or ``x`` was packed with its lengths,
+                contradict those of a packed ``x``; a step past an end is valid; or ``x`` was packed with its lengths,
                 which an op did not keep.
             IndexError: ``dim`` is out of range.
             UnsupportedOpError: It is called in compiled code that does not leave it to eager code.
@@ -1382,10 +1382,10 @@ class Methods(Tensor):
             Tensor: A nested tensor of shape ``(B, *, ...)`` in ``x``'s dtype.
 
         Raises:
-            TypeError: ``x`` is no MaskedTensor, or ``lengths`` are no integers.
+            TypeError: ``x`` is not a MaskedTensor, or ``lengths`` are not integers.
             ValueError: ``x`` is no strided batch ``(B, T, ...)``, a sequence has masked steps between valid ones, or a step
                 is valid in part; ``lengths`` are not one number from 0 to T for each sequence, or a step within them is
-                masked, or one behind an end valid.
+                masked, or one past an end valid.
             IndexError: ``dim`` is out of range.
             UnsupportedOpError: It is called in compiled code that does not leave it to eager code.
 
@@ -1411,7 +1411,7 @@ class Methods(Tensor):
             PackedSequence: The sequences, in ``x``'s dtype.
 
         Raises:
-            TypeError: ``x`` is no MaskedTensor.
+            TypeError: ``x`` is not a MaskedTensor.
             ValueError: ``x`` is no strided batch ``(B, T, ...)``, a sequence has masked steps between valid ones, or a step
                 is valid in part.
             RuntimeError: A sequence has no steps, or ``enforce_sorted`` is True and the sequences are in another order.
@@ -1492,10 +1492,10 @@ class Methods(Tensor):
             has no elements.
 
         Raises:
-            TypeError: ``x`` is no MaskedTensor, or ``lengths`` or ``capacity`` are no integers.
+            TypeError: ``x`` is not a MaskedTensor, or ``lengths`` or ``capacity`` are not integers.
             ValueError: ``x`` is sparse, ``dims`` are not two of its dimensions, ``like`` is not packed, or it does not
                 store a step that is valid in ``x``; ``lengths`` are given besides ``like``, are not one number from 0 to T
-                for each sequence, or contradict those of a packed ``x``; or a step behind an end is valid. More steps are
+                for each sequence, or contradict those of a packed ``x``; or a step past an end is valid. More steps are
                 valid than ``capacity``, which is below 1, or given besides ``like`` or ``lengths``.
             RuntimeError: More steps are valid than ``capacity``, on a GPU or in compiled code.
             UnsupportedOpError: It is called in compiled code without a ``capacity``.
@@ -1519,7 +1519,7 @@ class Methods(Tensor):
             results of ops on it. ``x`` itself if it never was packed; a view of ``x`` if a write has unpacked it.
 
         Raises:
-            TypeError: ``x`` is no MaskedTensor.
+            TypeError: ``x`` is not a MaskedTensor.
 
         Example:
             >>> mt.from_lengths(torch.ones(2, 3), [3, 1]).packed().unpacked().is_packed

@@ -35,7 +35,8 @@ def masked_fill(input: Tensor, mask: Tensor, value: float | bool | complex | Ten
         one.
 
     Raises:
-        TypeError: ``input`` is no tensor, ``mask`` is no bool tensor, or ``value`` is neither a number nor a tensor.
+        TypeError: ``input`` is not a tensor, ``mask`` is not a bool tensor, or ``value`` is neither a number nor a
+            tensor.
         RuntimeError: The shapes do not broadcast, or ``value`` has dimensions or does not fit ``input``'s dtype.
         UnsupportedOpError: ``input`` is plain and sparse.
 
@@ -71,7 +72,8 @@ def masked_fill_(input: Tensor, mask: Tensor, value: float | bool | complex | Te
         Tensor: ``input`` itself, of its shape and dtype.
 
     Raises:
-        TypeError: ``input`` is no tensor, ``mask`` is no bool tensor, or ``value`` is neither a number nor a tensor.
+        TypeError: ``input`` is not a tensor, ``mask`` is not a bool tensor, or ``value`` is neither a number nor a
+            tensor.
         RuntimeError: ``mask`` does not broadcast to ``input``, ``value`` has dimensions or does not fit ``input``'s
             dtype, or ``input`` is a leaf that requires grad.
         MaskedWriteError: ``input`` is plain and ``mask`` is masked.
@@ -110,7 +112,7 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
         one.
 
     Raises:
-        TypeError: ``input`` or ``source`` is no tensor, or ``mask`` is no bool tensor.
+        TypeError: ``input`` or ``source`` is not a tensor, or ``mask`` is not a bool tensor.
         RuntimeError: ``source`` has too few entries (both numbers are stated) or another dtype, or the shapes do not
             broadcast.
         UnsupportedOpError: ``input`` is plain and sparse.
@@ -148,7 +150,7 @@ def masked_scatter_(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
         Tensor: ``input`` itself, of its shape and dtype.
 
     Raises:
-        TypeError: ``input`` or ``source`` is no tensor, or ``mask`` is no bool tensor.
+        TypeError: ``input`` or ``source`` is not a tensor, or ``mask`` is not a bool tensor.
         RuntimeError: ``source`` has too few entries or another dtype, ``mask`` does not broadcast to ``input``, or
             ``input`` is a leaf that requires grad.
         MaskedWriteError: ``input`` is plain and another operand is masked.
@@ -191,7 +193,7 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
         one.
 
     Raises:
-        TypeError: ``input`` is no tensor, or ``mask`` is no bool tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is not a bool tensor.
         RuntimeError: The shapes do not broadcast.
         UnsupportedOpError: ``input`` is plain and sparse.
 

@@ -49,7 +49,7 @@ def scaled_dot_product_attention(
         Tensor: ``(N, ..., L, Ev)`` in ``query``'s dtype. A MaskedTensor if one of the tensors is.
 
     Raises:
-        TypeError: ``query``, ``key`` or ``value`` is no tensor, or ``key_mask`` is neither None nor a plain tensor.
+        TypeError: ``query``, ``key`` or ``value`` is not a tensor, or ``key_mask`` is neither None nor a plain tensor.
         ValueError: ``key_mask`` does not broadcast to the keys, or lies on another device.
         UnsupportedOpError: ``query``, ``key`` or ``value`` is sparse.
 
@@ -80,7 +80,7 @@ def scaled_dot_product_attention(
 
 
 def _mask_of_keys(key: Any, mask: Any) -> Any:
-    """``mask`` with a dimension for the features; what is no tensor is refused further on."""
+    """``mask`` with a dimension for the features; what is not a tensor is refused further on."""
     if not isinstance(mask, Tensor) or type(mask) is MaskedTensor or not isinstance(key, Tensor):
         return mask
     rows = key.shape[:-1]

@@ -43,7 +43,7 @@ def instance_norm(
         Tensor: ``input``'s shape and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is no tensor, ``mask`` is neither None nor a plain tensor, or ``input`` is sparse and a
+        TypeError: ``input`` is not a tensor, ``mask`` is neither None nor a plain tensor, or ``input`` is sparse and a
             parameter is not plain and strided.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
         RuntimeError: The running statistics or parameters do not have one entry per channel.
@@ -97,7 +97,7 @@ def batch_norm(
         Tensor: ``input``'s shape and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is no tensor, ``mask`` is neither None nor a plain tensor, or ``input`` is sparse and a
+        TypeError: ``input`` is not a tensor, ``mask`` is neither None nor a plain tensor, or ``input`` is sparse and a
             parameter is not plain and strided.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
         RuntimeError: There are no running statistics and ``training`` is False, or one does not have one entry per

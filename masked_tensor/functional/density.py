@@ -56,8 +56,8 @@ def log_prob(
         where nothing of an event is valid; else plain, and NaN there.
 
     Raises:
-        TypeError: ``distribution`` is no distribution, ``value`` is no tensor, or ``mask`` is neither None nor a plain
-            tensor.
+        TypeError: ``distribution`` is no distribution, ``value`` is not a tensor, or ``mask`` is neither None nor a
+            plain tensor.
         ValueError: ``value`` does not end in the event shape, or ``mask`` does not broadcast to it; torch's own, for
             valid coordinates outside of the support, as shares that add up to more than 1.
         UnsupportedOpError: ``value`` is sparse.

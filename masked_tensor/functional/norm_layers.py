@@ -46,7 +46,7 @@ def layer_norm(
         Tensor: ``input``'s shape and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is no tensor, ``mask`` is neither None nor a plain tensor, or ``input`` is sparse and a
+        TypeError: ``input`` is not a tensor, ``mask`` is neither None nor a plain tensor, or ``input`` is sparse and a
             parameter is not plain and strided.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
         RuntimeError: ``input`` does not end in ``normalized_shape``.
@@ -90,7 +90,7 @@ def rms_norm(
         Tensor: ``input``'s shape and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is no tensor, ``mask`` is neither None nor a plain tensor, or ``input`` is sparse and a
+        TypeError: ``input`` is not a tensor, ``mask`` is neither None nor a plain tensor, or ``input`` is sparse and a
             parameter is not plain and strided.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
         RuntimeError: ``input`` does not end in ``normalized_shape``.
@@ -136,7 +136,7 @@ def group_norm(
         Tensor: ``input``'s shape and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is no tensor, ``mask`` is neither None nor a plain tensor, or ``input`` is sparse and a
+        TypeError: ``input`` is not a tensor, ``mask`` is neither None nor a plain tensor, or ``input`` is sparse and a
             parameter is not plain and strided.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
         RuntimeError: ``num_groups`` does not divide ``C``.
@@ -176,7 +176,7 @@ def local_response_norm(
         Tensor: ``input``'s shape and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
         ValueError: ``input`` has fewer than three dimensions, or ``mask`` does not broadcast to it or lies on another
             device.
 

@@ -34,7 +34,7 @@ def cumsum(input: Tensor, dim: int, *, dtype: torch.dtype | None = None, mask: T
         and bools. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
         IndexError: ``dim`` is out of range.
 
@@ -67,7 +67,7 @@ def cumprod(input: Tensor, dim: int, *, dtype: torch.dtype | None = None, mask: 
         and bools. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
         IndexError: ``dim`` is out of range.
 
@@ -100,7 +100,7 @@ def logcumsumexp(input: Tensor, dim: int, *, dtype: torch.dtype | None = None, m
         Tensor: ``input``'s shape, layout and dtype. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
         IndexError: ``dim`` is out of range.
         RuntimeError: ``input`` is neither floating point nor complex.
@@ -136,7 +136,7 @@ def cummax(input: Tensor, dim: int, *, mask: Tensor | None = None) -> torch.retu
         along ``dim`` of the last entry that is the maximum. MaskedTensors if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
         IndexError: ``dim`` is out of range.
         NotImplementedError: ``input`` is complex, which has no order.
@@ -172,7 +172,7 @@ def cummin(input: Tensor, dim: int, *, mask: Tensor | None = None) -> torch.retu
         along ``dim`` of the last entry that is the minimum. MaskedTensors if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
         IndexError: ``dim`` is out of range.
         NotImplementedError: ``input`` is complex, which has no order.

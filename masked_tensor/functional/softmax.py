@@ -39,8 +39,9 @@ def softmax(
         Tensor: ``input``'s shape, layout and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
-        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; or ``mode`` is another word.
+        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
+        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; or ``mode`` is not one of the
+            allowed values.
         IndexError: ``dim`` is out of range.
         RuntimeError: ``input`` is neither floating point nor complex.
 
@@ -80,8 +81,9 @@ def log_softmax(
         Tensor: ``input``'s shape, layout and dtype, -inf where it is masked. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
-        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; or ``mode`` is another word.
+        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
+        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; or ``mode`` is not one of the
+            allowed values.
         IndexError: ``dim`` is out of range.
         RuntimeError: ``input`` is neither floating point nor complex.
 
@@ -119,8 +121,9 @@ def softmin(
         Tensor: ``input``'s shape, layout and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
-        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; or ``mode`` is another word.
+        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
+        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; or ``mode`` is not one of the
+            allowed values.
         IndexError: ``dim`` is out of range.
         RuntimeError: ``input`` is neither floating point nor complex.
 
@@ -164,7 +167,7 @@ def logaddexp(
         Tensor: The broadcast shape, in ``input``'s dtype. A MaskedTensor if a side is one.
 
     Raises:
-        TypeError: ``input`` or ``other`` is no tensor, or a mask is neither None nor a plain tensor.
+        TypeError: ``input`` or ``other`` is not a tensor, or a mask is neither None nor a plain tensor.
         ValueError: A mask does not broadcast to its side, or lies on another device.
         RuntimeError: The shapes do not broadcast.
         UnsupportedOpError: A side is sparse.

@@ -64,7 +64,7 @@ def _summary(forward: Function, given: BoundArguments) -> Any:
     if last and type(x) is MaskedTensor and not bool(x.get_mask()[..., -1, :].all()):
         raise MaskedSizeError(
             f"{type(arguments['self']).__name__} reads the last position of each row, which is masked in a row that "
-            "is padded behind its end; put the padding in front: masked_tensor.to_right(input_ids)"
+            "is padded past its end; put the padding in front: masked_tensor.to_right(input_ids)"
         )
     return call(forward, given)
 

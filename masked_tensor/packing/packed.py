@@ -66,7 +66,7 @@ class Packed:
     features, and ``payload`` what is known of the values where ``inner`` is False.
 
     Attributes:
-        values (Tensor): The stored tokens, one behind the other, ``(N, features...)``; any dtype.
+        values (Tensor): The stored tokens, one after the other, ``(N, features...)``; any dtype.
         inner (Tensor): Their mask, bool, of the shape of ``values``; None if all of them are valid.
         shape (tuple of int): The shape of the tensor as users see it.
 

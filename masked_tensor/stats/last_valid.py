@@ -43,7 +43,7 @@ class LastValid:
         limit (int, optional): The largest number of rows of one key that a value is carried.
 
     Raises:
-        TypeError: ``columns`` are neither names nor an integer, or ``limit`` is no integer.
+        TypeError: ``columns`` are neither names nor an integer, or ``limit`` is not an integer.
         ValueError: A name stands twice, there is no column, or ``limit`` is below 1.
 
     Example:
@@ -201,7 +201,7 @@ class LastValid:
 
         Raises:
             ValueError: There is no row, two have one number, or one is not whole, or was made in another way.
-            TypeError: It is no such table.
+            TypeError: It is not such a table.
 
         Example:
             >>> last = mt.LastValid(1).update(torch.tensor([[5.0]]))

@@ -53,7 +53,7 @@ class RunningStatistics(nn.Module):
     Raises:
         ValueError: ``edges`` do not rise, or have another shape, or ``correction`` is negative, or neither ``features``
             nor ``columns`` is given, or they differ, or two columns have one name, or ``sketch`` is 1 or negative.
-        TypeError: ``features`` is no integer.
+        TypeError: ``features`` is not an integer.
 
     Example:
         >>> stats = mt.RunningStatistics(2)
@@ -321,7 +321,7 @@ class RunningStatistics(nn.Module):
 
         Raises:
             ValueError: There is no row, or one is not whole, or of another version, or they were made in other ways.
-            TypeError: It is no such table.
+            TypeError: It is not such a table.
 
         Example:
             >>> stats = mt.RunningStatistics(1).update(torch.tensor([[1.0], [3.0]]))

@@ -47,7 +47,7 @@ class balanced_batches(Sampler[list[int]]):
             Default: 16.
 
     Raises:
-        TypeError: ``tokens``, ``ranks``, ``rank`` or another number is no integer.
+        TypeError: ``tokens``, ``ranks``, ``rank`` or another number is not an integer.
         ValueError: There are fewer samples than ranks, a length is not positive or above ``tokens``, or ``rank`` is
             not below ``ranks``.
 

@@ -230,7 +230,7 @@ class mean_over(MeanSetting):
             multiplies by; 0 times ``term`` for a part without a valid target.
 
         Raises:
-            TypeError: ``term`` is no tensor, or not of floating point.
+            TypeError: ``term`` is not a tensor, or not of floating point.
             RuntimeError: It is called inside of the context or before a part, or ``count`` was given: then nothing is
                 scaled, and the term itself is added, divided by the number of micro-batches.
 

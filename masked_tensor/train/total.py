@@ -26,7 +26,7 @@ def total(*losses: Tensor, weights: Sequence[float | Tensor] | None = None) -> T
         Tensor: A 0-d tensor in the dtype to which those of the losses promote. A MaskedTensor if a loss is one.
 
     Raises:
-        TypeError: A loss is no tensor.
+        TypeError: A loss is not a tensor.
         ValueError: There is no loss, one has another shape, or the weights are not a number or a plain 0-d tensor for
             each.
 

@@ -48,9 +48,9 @@ def to_left(
         MaskedTensor: The batch, of the same shape and dtype; packed, if ``x`` is.
 
     Raises:
-        TypeError: ``x`` is nothing that a tensor can be made of, or ``lengths`` are no integers.
+        TypeError: ``x`` is nothing that a tensor can be made of, or ``lengths`` are not integers.
         ValueError: ``x`` has no ``dim`` besides that of the batch, ``lengths`` are not one number from 0 to T for each
-            sequence, or contradict those of a packed ``x``; a step behind an end is valid; or ``x`` was packed with its
+            sequence, or contradict those of a packed ``x``; a step past an end is valid; or ``x`` was packed with its
             lengths, which an op did not keep.
         IndexError: ``dim`` is out of range.
         RuntimeError: a sparse tensor breaks the rules of its layout.
@@ -88,9 +88,9 @@ def to_right(
         MaskedTensor: The batch, of the same shape and dtype; packed, if ``x`` is.
 
     Raises:
-        TypeError: ``x`` is nothing that a tensor can be made of, or ``lengths`` are no integers.
+        TypeError: ``x`` is nothing that a tensor can be made of, or ``lengths`` are not integers.
         ValueError: ``x`` has no ``dim`` besides that of the batch, ``lengths`` are not one number from 0 to T for each
-            sequence, or contradict those of a packed ``x``; a step behind an end is valid; or ``x`` was packed with its
+            sequence, or contradict those of a packed ``x``; a step past an end is valid; or ``x`` was packed with its
             lengths, which an op did not keep.
         IndexError: ``dim`` is out of range.
         RuntimeError: a sparse tensor breaks the rules of its layout.

@@ -36,7 +36,7 @@ def from_lengths(
     padding_side: str = "right",
     packed: bool = False,
 ) -> MaskedTensor:
-    """A masked batch of padded data, in which what lies behind the end of a sequence is masked.
+    """A masked batch of padded data, in which what lies past the end of a sequence is masked.
 
     The mask takes ``B * T`` bytes however many features there are. Gradients flow back to ``padded``.
 
@@ -52,9 +52,9 @@ def from_lengths(
         MaskedTensor: Data of the shape and dtype of ``padded``.
 
     Raises:
-        TypeError: ``lengths`` are no integers, or ``padded`` is nothing that a tensor can be made of.
+        TypeError: ``lengths`` are not integers, or ``padded`` is nothing that a tensor can be made of.
         ValueError: There is not one length per sequence, a length is negative or above ``T``, the lengths come first,
-            ``padding_side`` is another word, or ``dim`` is 0 or given with ``batch_first=False``.
+            ``padding_side`` is not one of the allowed values, or ``dim`` is 0 or given with ``batch_first=False``.
         IndexError: ``dim`` is out of range.
         RuntimeError: A sparse tensor breaks the rules of its layout, or ``lengths`` is nothing that a tensor can be
             made of.
@@ -113,7 +113,7 @@ def lengths_to_mask(lengths: Any, max_length: int | None = None) -> Tensor:
         Tensor: A bool mask of shape ``(..., max_length)``.
 
     Raises:
-        TypeError: ``lengths`` are no integers.
+        TypeError: ``lengths`` are not integers.
         ValueError: A length is negative or above ``max_length``.
         RuntimeError: ``lengths`` is nothing that a tensor can be made of.
 
@@ -166,10 +166,10 @@ def from_sequences(
         ``pad_to_multiple_of`` say more, in the dtype of the sequences. Of no sequences an empty batch ``(0, T)``.
 
     Raises:
-        TypeError: A sequence is nothing that a tensor can be made of, or ``dim`` or ``length`` is no int.
-        ValueError: Shapes differ in another dimension than time, ``padding_side`` is another word, ``dim`` is 0 or
-            given with ``batch_first=False``; a sequence is longer than ``length``, or both ``length`` and
-            ``pad_to_multiple_of`` are given.
+        TypeError: A sequence is nothing that a tensor can be made of, or ``dim`` or ``length`` is not an int.
+        ValueError: Shapes differ in another dimension than time, ``padding_side`` is not one of the allowed values,
+            ``dim`` is 0 or given with ``batch_first=False``; a sequence is longer than ``length``, or both ``length``
+            and ``pad_to_multiple_of`` are given.
         IndexError: ``dim`` is out of range.
         RuntimeError: a sparse tensor breaks the rules of its layout.
         UnsupportedOpError: ``packed=True`` in compiled code.
@@ -243,9 +243,9 @@ def pad_sequence(
         ``pad_to_multiple_of`` say more, in the dtype of the sequences.
 
     Raises:
-        TypeError: A sequence is nothing that a tensor can be made of, or ``length`` is no int.
-        ValueError: Shapes differ after the first dimension, ``padding_side`` is another word, a sequence is longer than
-            ``length``, or both ``length`` and ``pad_to_multiple_of`` are given.
+        TypeError: A sequence is nothing that a tensor can be made of, or ``length`` is not an int.
+        ValueError: Shapes differ after the first dimension, ``padding_side`` is not one of the allowed values, a
+            sequence is longer than ``length``, or both ``length`` and ``pad_to_multiple_of`` are given.
         RuntimeError: a sparse tensor breaks the rules of its layout.
 
     Example:
@@ -295,7 +295,7 @@ def from_nested(
         MaskedTensor: The batch ``(B, T, ...)``, in the dtype of ``nested``.
 
     Raises:
-        TypeError: ``nested`` is neither, or ``length`` is no int.
+        TypeError: ``nested`` is neither, or ``length`` is not an int.
         ValueError: A nested tensor has no components, a sequence is longer than ``length``, or both ``length`` and
             ``pad_to_multiple_of`` are given.
         RuntimeError: a sparse tensor breaks the rules of its layout.

@@ -52,10 +52,10 @@ def from_documents(
         MaskedTensor: The batch ``(D, T, ...)`` of ``D`` documents, in ``rows``' dtype.
 
     Raises:
-        TypeError: The ids are no integers, or ``rows`` are nothing that a tensor can be made of.
+        TypeError: The ids are not integers, or ``rows`` are nothing that a tensor can be made of.
         ValueError: None or both of the ids are given, they have another shape than the first two dimensions of
-            ``rows``, ``padding_side`` is another word, a document is longer than ``length``, or both ``length`` and
-            ``pad_to_multiple_of`` are given.
+            ``rows``, ``padding_side`` is not one of the allowed values, a document is longer than ``length``, or both
+            ``length`` and ``pad_to_multiple_of`` are given.
         RuntimeError: A sparse tensor breaks the rules of its layout.
         UnsupportedOpError: It is called in compiled code that does not leave it to eager code.
 
@@ -118,7 +118,7 @@ def document_mask(segment_ids: Any = None, *, position_ids: Any = None, is_causa
         Tensor: A plain bool mask ``(B, 1, L, L)``, or ``(1, L, L)`` of one row; True = may be seen.
 
     Raises:
-        TypeError: The ids are no integers.
+        TypeError: The ids are not integers.
         ValueError: None or both of the ids are given, or they have another number of dimensions.
         RuntimeError: A sparse tensor breaks the rules of its layout.
 

@@ -127,10 +127,10 @@ def join(*batches: MaskedTensor, dim: int = 1, padding_side: str = "right") -> M
         packed if all of them are.
 
     Raises:
-        TypeError: A batch is no tensor.
+        TypeError: A batch is not a tensor.
         ValueError: There is no batch, one is no strided ``(B, T, ...)``, their shapes differ in another dimension than
             time, a sequence has masked steps between valid ones, or was packed with a length that an op did not keep;
-            or ``padding_side`` is another word.
+            or ``padding_side`` is not one of the allowed values.
         IndexError: ``dim`` is out of range.
         RuntimeError: A sparse tensor breaks the rules of its layout.
         UnsupportedOpError: It is called in compiled code that does not leave it to eager code.

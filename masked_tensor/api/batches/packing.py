@@ -60,10 +60,10 @@ def packed(
         has no elements.
 
     Raises:
-        TypeError: ``x`` is no MaskedTensor, or ``lengths`` or ``capacity`` are no integers.
+        TypeError: ``x`` is not a MaskedTensor, or ``lengths`` or ``capacity`` are not integers.
         ValueError: ``x`` is sparse, ``dims`` are not two of its dimensions, ``like`` is not packed, or it does not
             store a step that is valid in ``x``; ``lengths`` are given besides ``like``, are not one number from 0 to T
-            for each sequence, or contradict those of a packed ``x``; or a step behind an end is valid. More steps are
+            for each sequence, or contradict those of a packed ``x``; or a step past an end is valid. More steps are
             valid than ``capacity``, which is below 1, or given besides ``like`` or ``lengths``.
         RuntimeError: More steps are valid than ``capacity``, on a GPU or in compiled code.
         UnsupportedOpError: It is called in compiled code without a ``capacity``.
@@ -245,7 +245,7 @@ def unpacked(x: MaskedTensor) -> MaskedTensor:
         results of ops on it. ``x`` itself if it never was packed; a view of ``x`` if a write has unpacked it.
 
     Raises:
-        TypeError: ``x`` is no MaskedTensor.
+        TypeError: ``x`` is not a MaskedTensor.
 
     Example:
         >>> mt.from_lengths(torch.ones(2, 3), [3, 1]).packed().unpacked().is_packed

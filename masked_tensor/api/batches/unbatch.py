@@ -41,7 +41,7 @@ def lengths(x: MaskedTensor, dim: int = 1) -> Tensor:
         Tensor: A plain int64 tensor of shape ``(B,)``.
 
     Raises:
-        TypeError: ``x`` is no MaskedTensor.
+        TypeError: ``x`` is not a MaskedTensor.
         ValueError: ``x`` is no strided batch ``(B, T, ...)``, a sequence has masked steps between valid ones, or a step
             is valid in part; or ``x`` was packed with its lengths, which an op did not keep.
         IndexError: ``dim`` is out of range.
@@ -81,10 +81,10 @@ def unpad(
         was packed with them, else plain ones.
 
     Raises:
-        TypeError: ``x`` is no MaskedTensor, or ``lengths`` are no integers.
+        TypeError: ``x`` is not a MaskedTensor, or ``lengths`` are not integers.
         ValueError: ``x`` is no strided batch ``(B, T, ...)``; without ``lengths``, a sequence has masked steps between
             valid ones, or a step is valid in part; ``lengths`` are not one number from 0 to T for each sequence, or
-            contradict those of a packed ``x``; a step behind an end is valid; or ``x`` was packed with its lengths,
+            contradict those of a packed ``x``; a step past an end is valid; or ``x`` was packed with its lengths,
             which an op did not keep.
         IndexError: ``dim`` is out of range.
         UnsupportedOpError: It is called in compiled code that does not leave it to eager code.
@@ -158,10 +158,10 @@ def to_nested(
         Tensor: A nested tensor of shape ``(B, *, ...)`` in ``x``'s dtype.
 
     Raises:
-        TypeError: ``x`` is no MaskedTensor, or ``lengths`` are no integers.
+        TypeError: ``x`` is not a MaskedTensor, or ``lengths`` are not integers.
         ValueError: ``x`` is no strided batch ``(B, T, ...)``, a sequence has masked steps between valid ones, or a step
             is valid in part; ``lengths`` are not one number from 0 to T for each sequence, or a step within them is
-            masked, or one behind an end valid.
+            masked, or one past an end valid.
         IndexError: ``dim`` is out of range.
         UnsupportedOpError: It is called in compiled code that does not leave it to eager code.
 
@@ -218,7 +218,7 @@ def to_packed_sequence(x: MaskedTensor, enforce_sorted: bool = True) -> PackedSe
         PackedSequence: The sequences, in ``x``'s dtype.
 
     Raises:
-        TypeError: ``x`` is no MaskedTensor.
+        TypeError: ``x`` is not a MaskedTensor.
         ValueError: ``x`` is no strided batch ``(B, T, ...)``, a sequence has masked steps between valid ones, or a step
             is valid in part.
         RuntimeError: A sequence has no steps, or ``enforce_sorted`` is True and the sequences are in another order.

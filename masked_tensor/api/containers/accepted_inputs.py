@@ -43,7 +43,7 @@ def has_validity(data: Tensor) -> bool:
 
 
 def table(data: Any, dtype: torch.dtype, choose: reading.Choose) -> tuple[Pair, list[str]]:
-    """The pair of anything that is no tensor, and the names of its columns, if it is a table of which they have any.
+    """The pair of anything that is not a tensor, and the names of its columns, if it is a table of which they have any.
 
     ``choose`` is asked which columns of these names are read.
     """

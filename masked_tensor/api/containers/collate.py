@@ -50,10 +50,10 @@ def collate(
 
     Raises:
         TypeError: ``batch`` is no sequence, or a sample is of a kind that ``default_collate`` does not know either, or
-            ``length`` is no int, or a dict where samples are none.
+            ``length`` is not an int, or a dict where samples are none.
         ValueError: ``batch`` is empty, samples differ along another dimension than ``dim``, dicts have different keys,
-            ``padding_side`` is another word, a sample is longer than ``length``, or both ``length`` and
-            ``pad_to_multiple_of`` are given.
+            ``padding_side`` is not one of the allowed values, a sample is longer than ``length``, or both ``length``
+            and ``pad_to_multiple_of`` are given.
         RuntimeError: a sparse tensor breaks the rules of its layout.
         UnsupportedOpError: ``packed=True`` in compiled code.
 

@@ -45,8 +45,8 @@ def missing(
 
     Raises:
         ImportError: matplotlib is not installed, and there is no ``ax``.
-        TypeError: ``x`` is no MaskedTensor, or ``ax`` are no axes.
-        ValueError: ``x`` has fewer than two dimensions, or ``sort`` is another word.
+        TypeError: ``x`` is not a MaskedTensor, or ``ax`` are no axes.
+        ValueError: ``x`` has fewer than two dimensions, or ``sort`` is not one of the allowed values.
 
     Example:
         >>> table = mt.masked_tensor([[1.0, None], [3.0, 4.0]])
@@ -105,7 +105,7 @@ def distributions(
 
     Raises:
         ImportError: matplotlib is not installed, and there are no ``axes``.
-        TypeError: ``x`` is no MaskedTensor, or complex, or ``axes`` are no list of axes.
+        TypeError: ``x`` is not a MaskedTensor, or complex, or ``axes`` are no list of axes.
         ValueError: ``x`` has fewer than two dimensions, or ``names`` or ``axes`` are not one for each column.
 
     Example:

@@ -58,7 +58,7 @@ def get_data(x: MaskedTensor) -> Tensor:
         Tensor: A plain tensor of ``x``'s shape, dtype and layout.
 
     Raises:
-        TypeError: ``x`` is no MaskedTensor.
+        TypeError: ``x`` is not a MaskedTensor.
 
     Example:
         >>> mt.masked_tensor([1.0, 2.0], [True, False]).get_data()
@@ -95,7 +95,7 @@ def get_mask(x: MaskedTensor) -> Tensor:
         Tensor: A bool tensor of ``x``'s shape and layout.
 
     Raises:
-        TypeError: ``x`` is no MaskedTensor.
+        TypeError: ``x`` is not a MaskedTensor.
 
     Example:
         >>> mt.masked_tensor([1.0, 2.0], [True, False]).get_mask()
@@ -130,8 +130,8 @@ def filled(x: Tensor, value: complex | Tensor = 0) -> Tensor:
         Tensor: A plain strided tensor of ``x``'s shape and dtype; a plain ``x`` itself.
 
     Raises:
-        TypeError: ``x`` is no tensor, or ``value`` is masked, does not broadcast to ``x``, or does not fit its dtype,
-            such as -1 in uint8.
+        TypeError: ``x`` is not a tensor, or ``value`` is masked, does not broadcast to ``x``, or does not fit its
+            dtype, such as -1 in uint8.
         RuntimeError: ``value`` is complex and ``x`` is not.
 
     Example:
@@ -217,7 +217,7 @@ def clear_masked(x: MaskedTensor) -> MaskedTensor:
         MaskedTensor: ``x``'s shape, dtype, layout and mask, in memory of its own.
 
     Raises:
-        TypeError: ``x`` is no MaskedTensor.
+        TypeError: ``x`` is not a MaskedTensor.
 
     Example:
         >>> x = mt.as_masked_tensor(torch.tensor([1.0, 42.0]), torch.tensor([True, False]))
@@ -251,7 +251,7 @@ def compressed(x: MaskedTensor) -> Tensor:
         Tensor: Shape ``(n,)`` with ``n`` the number of valid entries, in ``x``'s dtype.
 
     Raises:
-        TypeError: ``x`` is no MaskedTensor.
+        TypeError: ``x`` is not a MaskedTensor.
 
     Example:
         >>> mt.masked_tensor([1.0, 2.0, 3.0], [True, False, True]).compressed()
@@ -330,7 +330,7 @@ def to_numpy_ma(x: MaskedTensor) -> "numpy.ma.MaskedArray":
         numpy.ma.MaskedArray: An array of ``x``'s shape and dtype.
 
     Raises:
-        TypeError: ``x`` is no MaskedTensor, or numpy has no such dtype.
+        TypeError: ``x`` is not a MaskedTensor, or numpy has no such dtype.
         ImportError: numpy is not installed.
 
     Example:

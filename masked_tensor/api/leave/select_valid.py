@@ -32,7 +32,7 @@ def select_valid(*tensors: Tensor, dim: int | None = None) -> tuple[Tensor, ...]
         valid in all.
 
     Raises:
-        TypeError: There are no tensors, or one of them is no tensor.
+        TypeError: There are no tensors, or one of them is not a tensor.
         ValueError: The shapes do not fit each other.
         IndexError: ``dim`` is out of range.
 

@@ -93,7 +93,7 @@ def masked_tensor(
         known = not isinstance(data, Tensor) or accepted_inputs.has_validity(data)
         own = masks.logical_and(pair.mask, fits) if known else own_copy(fits)
         pair = Pair(pair.data, lay_out_as(own, pair.data))
-    fresh = not isinstance(data, Tensor) and pair.payload is Payload.ZERO  # what is no tensor was copied when taken in
+    fresh = not isinstance(data, Tensor) and pair.payload is Payload.ZERO  # other data were copied when taken in
     copy = as_result(pair if fresh else _zeroed_copy(Pair(pair.data.detach(), pair.mask)))
     copy = _with_lengths_of(data, copy)
     if requires_grad:
@@ -127,7 +127,7 @@ def as_masked_tensor(data: Tensor, mask: Any = None) -> MaskedTensor:
         MaskedTensor: The shape, dtype and layout of ``data``.
 
     Raises:
-        TypeError: ``data`` is no tensor or is quantized, ``mask`` has floats, or a strided tensor has no ``mask``.
+        TypeError: ``data`` is not a tensor or is quantized, ``mask`` has floats, or a strided tensor has no ``mask``.
         ValueError: ``mask`` does not broadcast to ``data``, holds other integers than 0 and 1, or has another layout or
             device.
         RuntimeError: A sparse tensor breaks the rules of its layout.
@@ -288,7 +288,7 @@ def _zeroed_copy(pair: Pair) -> Pair:
 
 
 def _as_dtype(data: Any, dtype: torch.dtype, make: Callable[[Any], MaskedTensor]) -> MaskedTensor:
-    """What ``make`` masks of ``data``, in another dtype: masked before, as NaN is no integer, nor -999 a byte."""
+    """What ``make`` masks of ``data``, in another dtype: masked before, as NaN is not an integer, nor -999 a byte."""
     if isinstance(data, Tensor) or dtype not in (torch.float64, torch.complex128):
         return make(data).to(dtype)
     made = make(as_result(accepted_inputs.pair_of_input(data, dtype)))  # no common dtype of a table is wider

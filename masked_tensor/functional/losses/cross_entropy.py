@@ -47,9 +47,9 @@ def nll_loss(
         masked.
 
     Raises:
-        TypeError: An operand is no tensor, or a mask is neither None nor a plain tensor.
-        ValueError: ``reduction`` is another word, the batch sizes differ, or a mask does not broadcast to its operand
-            or lies on another device.
+        TypeError: An operand is not a tensor, or a mask is neither None nor a plain tensor.
+        ValueError: ``reduction`` is not one of the allowed values, the batch sizes differ, or a mask does not broadcast
+            to its operand or lies on another device.
         RuntimeError: ``target`` is not int64, or the shapes do not fit.
         IndexError: A target that counts is out of range.
         UnsupportedOpError: ``input`` is sparse, and ``target`` or ``weight`` is not strided, or ``weight`` is masked.
@@ -116,9 +116,9 @@ def cross_entropy(
         masked.
 
     Raises:
-        TypeError: An operand is no tensor, or a mask is neither None nor a plain tensor.
-        ValueError: ``reduction`` is another word, the batch sizes differ, or a mask does not broadcast to its operand
-            or lies on another device.
+        TypeError: An operand is not a tensor, or a mask is neither None nor a plain tensor.
+        ValueError: ``reduction`` is not one of the allowed values, the batch sizes differ, or a mask does not broadcast
+            to its operand or lies on another device.
         RuntimeError: ``target`` is neither int64 nor of ``input``'s dtype.
         IndexError: A target that counts is out of range.
         UnsupportedOpError: ``input`` is sparse, and ``target`` holds probabilities, ``weight`` is not plain and

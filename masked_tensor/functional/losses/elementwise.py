@@ -66,9 +66,9 @@ def mse_loss(
         is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
 
     Raises:
-        TypeError: An operand is no tensor, or a mask is neither None nor a plain tensor.
-        ValueError: ``reduction`` is another word, or a mask does not broadcast to its operand or lies on another
-            device.
+        TypeError: An operand is not a tensor, or a mask is neither None nor a plain tensor.
+        ValueError: ``reduction`` is not one of the allowed values, or a mask does not broadcast to its operand or lies
+            on another device.
         RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
         UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
 
@@ -118,9 +118,9 @@ def l1_loss(
         is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
 
     Raises:
-        TypeError: An operand is no tensor, or a mask is neither None nor a plain tensor.
-        ValueError: ``reduction`` is another word, or a mask does not broadcast to its operand or lies on another
-            device.
+        TypeError: An operand is not a tensor, or a mask is neither None nor a plain tensor.
+        ValueError: ``reduction`` is not one of the allowed values, or a mask does not broadcast to its operand or lies
+            on another device.
         RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
         UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
 
@@ -167,9 +167,9 @@ def smooth_l1_loss(
         is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
 
     Raises:
-        TypeError: An operand is no tensor, or a mask is neither None nor a plain tensor.
-        ValueError: ``reduction`` is another word, or a mask does not broadcast to its operand or lies on another
-            device.
+        TypeError: An operand is not a tensor, or a mask is neither None nor a plain tensor.
+        ValueError: ``reduction`` is not one of the allowed values, or a mask does not broadcast to its operand or lies
+            on another device.
         RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
         UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
 
@@ -221,9 +221,9 @@ def huber_loss(
         is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
 
     Raises:
-        TypeError: An operand is no tensor, or a mask is neither None nor a plain tensor.
-        ValueError: ``reduction`` is another word, or a mask does not broadcast to its operand or lies on another
-            device.
+        TypeError: An operand is not a tensor, or a mask is neither None nor a plain tensor.
+        ValueError: ``reduction`` is not one of the allowed values, or a mask does not broadcast to its operand or lies
+            on another device.
         RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
         UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
 
@@ -270,9 +270,9 @@ def hinge_embedding_loss(
         is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
 
     Raises:
-        TypeError: An operand is no tensor, or a mask is neither None nor a plain tensor.
-        ValueError: ``reduction`` is another word, or a mask does not broadcast to its operand or lies on another
-            device.
+        TypeError: An operand is not a tensor, or a mask is neither None nor a plain tensor.
+        ValueError: ``reduction`` is not one of the allowed values, or a mask does not broadcast to its operand or lies
+            on another device.
         RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
         UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
 
@@ -316,9 +316,9 @@ def soft_margin_loss(
         is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
 
     Raises:
-        TypeError: An operand is no tensor, or a mask is neither None nor a plain tensor.
-        ValueError: ``reduction`` is another word, or a mask does not broadcast to its operand or lies on another
-            device.
+        TypeError: An operand is not a tensor, or a mask is neither None nor a plain tensor.
+        ValueError: ``reduction`` is not one of the allowed values, or a mask does not broadcast to its operand or lies
+            on another device.
         RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
         UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
 

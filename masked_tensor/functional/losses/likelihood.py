@@ -46,9 +46,9 @@ def binary_cross_entropy(
         is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
 
     Raises:
-        TypeError: An operand is no tensor, or a mask is neither None nor a plain tensor.
-        ValueError: ``reduction`` is another word, or a mask does not broadcast to its operand or lies on another
-            device.
+        TypeError: An operand is not a tensor, or a mask is neither None nor a plain tensor.
+        ValueError: ``reduction`` is not one of the allowed values, or a mask does not broadcast to its operand or lies
+            on another device.
         RuntimeError: The shapes do not broadcast, or a valid entry of ``input`` is no probability.
         UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
 
@@ -98,9 +98,9 @@ def binary_cross_entropy_with_logits(
         is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
 
     Raises:
-        TypeError: An operand is no tensor, or a mask is neither None nor a plain tensor.
-        ValueError: ``reduction`` is another word, or a mask does not broadcast to its operand or lies on another
-            device.
+        TypeError: An operand is not a tensor, or a mask is neither None nor a plain tensor.
+        ValueError: ``reduction`` is not one of the allowed values, or a mask does not broadcast to its operand or lies
+            on another device.
         RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
         UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
 
@@ -148,9 +148,9 @@ def kl_div(
         is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
 
     Raises:
-        TypeError: An operand is no tensor, or a mask is neither None nor a plain tensor.
-        ValueError: ``reduction`` is another word, or a mask does not broadcast to its operand or lies on another
-            device.
+        TypeError: An operand is not a tensor, or a mask is neither None nor a plain tensor.
+        ValueError: ``reduction`` is not one of the allowed values, or a mask does not broadcast to its operand or lies
+            on another device.
         RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
         UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
 
@@ -218,9 +218,9 @@ def poisson_nll_loss(
         is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
 
     Raises:
-        TypeError: An operand is no tensor, or a mask is neither None nor a plain tensor.
-        ValueError: ``reduction`` is another word, or a mask does not broadcast to its operand or lies on another
-            device.
+        TypeError: An operand is not a tensor, or a mask is neither None nor a plain tensor.
+        ValueError: ``reduction`` is not one of the allowed values, or a mask does not broadcast to its operand or lies
+            on another device.
         RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
         UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
 
@@ -272,9 +272,9 @@ def gaussian_nll_loss(
         is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
 
     Raises:
-        TypeError: An operand is no tensor, or a mask is neither None nor a plain tensor.
-        ValueError: ``reduction`` is another word, a valid variance is negative, or a mask does not broadcast to its
-            operand or lies on another device.
+        TypeError: An operand is not a tensor, or a mask is neither None nor a plain tensor.
+        ValueError: ``reduction`` is not one of the allowed values, a valid variance is negative, or a mask does not
+            broadcast to its operand or lies on another device.
         RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
 
     Example:

@@ -48,9 +48,9 @@ def margin_ranking_loss(
         entry is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
 
     Raises:
-        TypeError: An operand is no tensor, or a mask is neither None nor a plain tensor.
-        ValueError: ``reduction`` is another word, or a mask does not broadcast to its operand or lies on another
-            device.
+        TypeError: An operand is not a tensor, or a mask is neither None nor a plain tensor.
+        ValueError: ``reduction`` is not one of the allowed values, or a mask does not broadcast to its operand or lies
+            on another device.
         RuntimeError: The shapes do not broadcast, or ``input1`` is not floating point.
         UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
 
@@ -101,9 +101,9 @@ def cosine_embedding_loss(
         is masked.
 
     Raises:
-        TypeError: An operand is no tensor, or a mask is neither None nor a plain tensor.
-        ValueError: ``reduction`` is another word, or a mask does not broadcast to its operand or lies on another
-            device.
+        TypeError: An operand is not a tensor, or a mask is neither None nor a plain tensor.
+        ValueError: ``reduction`` is not one of the allowed values, or a mask does not broadcast to its operand or lies
+            on another device.
         RuntimeError: The shapes do not broadcast, or ``input1`` is not floating point.
         UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
 
@@ -159,9 +159,9 @@ def triplet_margin_loss(
         is masked.
 
     Raises:
-        TypeError: An operand is no tensor, or a mask is neither None nor a plain tensor.
-        ValueError: ``reduction`` is another word, or a mask does not broadcast to its operand or lies on another
-            device.
+        TypeError: An operand is not a tensor, or a mask is neither None nor a plain tensor.
+        ValueError: ``reduction`` is not one of the allowed values, or a mask does not broadcast to its operand or lies
+            on another device.
         RuntimeError: The shapes do not broadcast, or ``anchor`` is not floating point.
         UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
 
@@ -217,9 +217,9 @@ def multi_margin_loss(
         is masked.
 
     Raises:
-        TypeError: An operand is no tensor, or a mask is neither None nor a plain tensor.
-        ValueError: ``reduction`` is another word, or a mask does not broadcast to its operand or lies on another
-            device.
+        TypeError: An operand is not a tensor, or a mask is neither None nor a plain tensor.
+        ValueError: ``reduction`` is not one of the allowed values, or a mask does not broadcast to its operand or lies
+            on another device.
         RuntimeError: A valid target is out of range, the shapes do not fit, or ``p`` is neither 1 nor 2.
         UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
 
@@ -264,9 +264,9 @@ def multilabel_margin_loss(
         is masked.
 
     Raises:
-        TypeError: An operand is no tensor, or a mask is neither None nor a plain tensor.
-        ValueError: ``reduction`` is another word, or a mask does not broadcast to its operand or lies on another
-            device.
+        TypeError: An operand is not a tensor, or a mask is neither None nor a plain tensor.
+        ValueError: ``reduction`` is not one of the allowed values, or a mask does not broadcast to its operand or lies
+            on another device.
         RuntimeError: A valid target is out of range, or the shapes do not fit.
         UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
 
@@ -311,9 +311,9 @@ def multilabel_soft_margin_loss(
         is masked.
 
     Raises:
-        TypeError: An operand is no tensor, or a mask is neither None nor a plain tensor.
-        ValueError: ``reduction`` is another word, or a mask does not broadcast to its operand or lies on another
-            device.
+        TypeError: An operand is not a tensor, or a mask is neither None nor a plain tensor.
+        ValueError: ``reduction`` is not one of the allowed values, or a mask does not broadcast to its operand or lies
+            on another device.
         RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
         UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
 

@@ -45,7 +45,7 @@ def cov(
         MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
         RuntimeError: ``input`` has more than two dimensions.
         UnsupportedOpError: ``input`` is sparse.
@@ -84,7 +84,7 @@ def corrcoef(
         MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
         RuntimeError: ``input`` has more than two dimensions.
         UnsupportedOpError: ``input`` is sparse.

@@ -45,7 +45,7 @@ def unique(
         one.
 
     Raises:
-        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
         IndexError: ``dim`` is out of range.
         NotImplementedError: ``input`` is complex, which has no order.
@@ -99,7 +99,7 @@ def unique_consecutive(
         one.
 
     Raises:
-        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
         IndexError: ``dim`` is out of range.
         NotImplementedError: ``input`` is complex, which has no order.

@@ -46,7 +46,7 @@ def argmax(
         Tensor: ``input``'s shape without ``dim``, int64. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is no tensor, ``mask`` is neither None nor a plain tensor, or ``dim`` is no int.
+        TypeError: ``input`` is not a tensor, ``mask`` is neither None nor a plain tensor, or ``dim`` is not an int.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
             integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
         IndexError: ``dim`` is out of range or has size 0.
@@ -93,7 +93,7 @@ def argmin(
         Tensor: ``input``'s shape without ``dim``, int64. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is no tensor, ``mask`` is neither None nor a plain tensor, or ``dim`` is no int.
+        TypeError: ``input`` is not a tensor, ``mask`` is neither None nor a plain tensor, or ``dim`` is not an int.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
             integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
         IndexError: ``dim`` is out of range or has size 0.
@@ -145,7 +145,7 @@ def max(
         is one.
 
     Raises:
-        TypeError: ``input`` is no tensor, ``mask`` is neither None nor a plain tensor, ``dim`` is no int, or
+        TypeError: ``input`` is not a tensor, ``mask`` is neither None nor a plain tensor, ``dim`` is not an int, or
             ``keepdim`` is given without it.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
             integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
@@ -202,7 +202,7 @@ def min(
         is one.
 
     Raises:
-        TypeError: ``input`` is no tensor, ``mask`` is neither None nor a plain tensor, ``dim`` is no int, or
+        TypeError: ``input`` is not a tensor, ``mask`` is neither None nor a plain tensor, ``dim`` is not an int, or
             ``keepdim`` is given without it.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
             integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
@@ -224,7 +224,7 @@ def min(
 
 
 def one_dim(name: str, dim: Any) -> int | None:
-    """``dim`` as Python's int, or None: there is no list of them."""
+    """``dim`` as Python's int, or None: there is not a list of them."""
     if dim is not None and not (hasattr(dim, "__index__") and not getattr(dim, "ndim", 0)):
         raise TypeError(f"{name}(): dim must be an int or None, got {dim!r}")
     return None if dim is None else index(dim)

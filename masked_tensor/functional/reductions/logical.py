@@ -45,7 +45,7 @@ def any(
         Tensor: ``input``'s shape without ``dim``, bool. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
             integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
         IndexError: ``dim`` is out of range.
@@ -91,7 +91,7 @@ def all(
         Tensor: ``input``'s shape without ``dim``, bool. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
             integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
         IndexError: ``dim`` is out of range.
@@ -137,7 +137,7 @@ def count_nonzero(
         Tensor: ``input``'s shape without ``dim``, int64. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
             integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
         IndexError: ``dim`` is out of range.

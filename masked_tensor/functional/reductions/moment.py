@@ -51,7 +51,7 @@ def var(
         bools. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
         ValueError: Both ``unbiased`` and ``correction`` are given, or ``mask`` does not broadcast to ``input`` or lies
             on another device.
         IndexError: ``dim`` is out of range.
@@ -106,7 +106,7 @@ def std(
         bools. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
         ValueError: Both ``unbiased`` and ``correction`` are given, or ``mask`` does not broadcast to ``input`` or lies
             on another device.
         IndexError: ``dim`` is out of range.
@@ -156,7 +156,7 @@ def var_mean(
         complex numbers is real. MaskedTensors if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
         ValueError: Both ``unbiased`` and ``correction`` are given, or ``mask`` does not broadcast to ``input`` or lies
             on another device.
         IndexError: ``dim`` is out of range.
@@ -207,7 +207,7 @@ def std_mean(
         complex numbers is real. MaskedTensors if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
         ValueError: Both ``unbiased`` and ``correction`` are given, or ``mask`` does not broadcast to ``input`` or lies
             on another device.
         IndexError: ``dim`` is out of range.
@@ -261,8 +261,8 @@ def norm(
         Tensor: ``input``'s shape without ``dim``, in its dtype; real for complex. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
-        ValueError: ``ord`` is no number, or ``mask`` does not broadcast to ``input`` or lies on another device.
+        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
+        ValueError: ``ord`` is not a number, or ``mask`` does not broadcast to ``input`` or lies on another device.
         IndexError: ``dim`` is out of range.
         RuntimeError: ``input`` is neither floating point nor complex.
 
@@ -305,7 +305,7 @@ def dist(
         Tensor: A 0-d tensor in the dtype of ``input - other``; real for complex. A MaskedTensor if an operand is one.
 
     Raises:
-        TypeError: ``input`` or ``other`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` or ``other`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
         ValueError: An operand is sparse and the shapes differ, or ``mask`` does not broadcast to ``input`` or lies on
             another device.
         RuntimeError: The shapes do not broadcast, or ``input`` is neither floating point nor complex.

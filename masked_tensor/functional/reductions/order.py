@@ -53,7 +53,7 @@ def median(
         MaskedTensors if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
             integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
         IndexError: ``dim`` is out of range or has size 0.
@@ -107,7 +107,7 @@ def nanmedian(
         MaskedTensors if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
             integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
         IndexError: ``dim`` is out of range or has size 0.
@@ -156,7 +156,7 @@ def mode(
         indices. MaskedTensors if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
             integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
         IndexError: ``dim`` is out of range or has size 0.
@@ -231,7 +231,7 @@ def quantile(
         list. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
         ValueError: ``mask`` or ``weights`` does not broadcast to ``input``, or lies on another device; a weight is
             negative, or ``weights`` come with another ``interpolation``; or ``fill_value`` does not fit an integer
             result.
@@ -299,7 +299,7 @@ def nanquantile(
         list. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
         ValueError: ``mask`` or ``weights`` does not broadcast to ``input``, or lies on another device; a weight is
             negative, or ``weights`` come with another ``interpolation``; or ``fill_value`` does not fit an integer
             result.

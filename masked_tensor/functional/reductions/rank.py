@@ -36,9 +36,10 @@ def rankdata(input: Tensor, method: Ties = "average", *, dim: int | None = None,
         MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is no tensor, ``mask`` is neither None nor a plain tensor, or ``dim`` is neither None nor
-            an int.
-        ValueError: ``method`` is another word; or ``mask`` does not broadcast to ``input``, or lies on another device.
+        TypeError: ``input`` is not a tensor, ``mask`` is neither None nor a plain tensor, or ``dim`` is neither None
+            nor an int.
+        ValueError: ``method`` is not one of the allowed values; or ``mask`` does not broadcast to ``input``, or lies on
+            another device.
         IndexError: ``dim`` is out of range.
         RuntimeError: ``input`` is complex.
         UnsupportedOpError: ``input`` is sparse and has no ``dim`` to go along.

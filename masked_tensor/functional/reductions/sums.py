@@ -68,7 +68,7 @@ def sum(
         and bools. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
             integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
         IndexError: ``dim`` is out of range.
@@ -123,7 +123,7 @@ def prod(
         and bools. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
             integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
         IndexError: ``dim`` is out of range.
@@ -172,7 +172,7 @@ def mean(
         Tensor: ``input``'s shape without ``dim``, in its dtype. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
             integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
         IndexError: ``dim`` is out of range.
@@ -223,7 +223,7 @@ def amax(
         Tensor: ``input``'s shape without ``dim``, in its dtype. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
             integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
         IndexError: ``dim`` is out of range or has size 0.
@@ -274,7 +274,7 @@ def amin(
         Tensor: ``input``'s shape without ``dim``, in its dtype. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
             integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
         IndexError: ``dim`` is out of range or has size 0.
@@ -326,7 +326,7 @@ def logsumexp(
         MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
             integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
         IndexError: ``dim`` is out of range.
@@ -379,7 +379,7 @@ def nansum(
         and bools. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
             integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
         IndexError: ``dim`` is out of range.
@@ -429,7 +429,7 @@ def nanmean(
         Tensor: ``input``'s shape without ``dim``, in its dtype. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
             integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
         IndexError: ``dim`` is out of range.
@@ -478,7 +478,7 @@ def aminmax(
         ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
             integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
         IndexError: ``dim`` is out of range or has size 0.

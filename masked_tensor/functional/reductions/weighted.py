@@ -47,7 +47,7 @@ def average(
         ``weights`` is one and there is no ``fill_value``.
 
     Raises:
-        TypeError: ``input`` or ``weights`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` or ``weights`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
         ValueError: ``weights`` or ``mask`` does not broadcast to ``input``, or ``mask`` lies on another device.
         IndexError: ``dim`` is out of range.
         RuntimeError: ``input`` is neither floating point nor complex.

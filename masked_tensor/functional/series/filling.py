@@ -64,11 +64,12 @@ def ffill(
         Tensor: ``input``'s shape and dtype. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is no tensor, ``mask`` is neither None nor a plain tensor, or ``lengths`` are no integers.
-        ValueError: ``limit`` is below 1, a choice is another word, ``input`` is 0-d, has several dimensions and no
-            ``dim``, or may be padded and has no ``lengths``; these are not one number from 0 to T for each sequence, or
-            a step behind an end is valid; ``mask`` does not broadcast to ``input`` or lies on another device, or a
-            plain result of integers needs ``fill_value``.
+        TypeError: ``input`` is not a tensor, ``mask`` is neither None nor a plain tensor, or ``lengths`` are not
+            integers.
+        ValueError: ``limit`` is below 1, a choice is not one of the allowed values, ``input`` is 0-d, has several
+            dimensions and no ``dim``, or may be padded and has no ``lengths``; these are not one number from 0 to T for
+            each sequence, or a step past an end is valid; ``mask`` does not broadcast to ``input`` or lies on another
+            device, or a plain result of integers needs ``fill_value``.
         IndexError: ``dim`` is out of range.
         UnsupportedOpError: ``input`` is sparse.
 
@@ -117,11 +118,12 @@ def bfill(
         Tensor: ``input``'s shape and dtype. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is no tensor, ``mask`` is neither None nor a plain tensor, or ``lengths`` are no integers.
-        ValueError: ``limit`` is below 1, a choice is another word, ``input`` is 0-d, has several dimensions and no
-            ``dim``, or may be padded and has no ``lengths``; these are not one number from 0 to T for each sequence, or
-            a step behind an end is valid; ``mask`` does not broadcast to ``input`` or lies on another device, or a
-            plain result of integers needs ``fill_value``.
+        TypeError: ``input`` is not a tensor, ``mask`` is neither None nor a plain tensor, or ``lengths`` are not
+            integers.
+        ValueError: ``limit`` is below 1, a choice is not one of the allowed values, ``input`` is 0-d, has several
+            dimensions and no ``dim``, or may be padded and has no ``lengths``; these are not one number from 0 to T for
+            each sequence, or a step past an end is valid; ``mask`` does not broadcast to ``input`` or lies on another
+            device, or a plain result of integers needs ``fill_value``.
         IndexError: ``dim`` is out of range.
         UnsupportedOpError: ``input`` is sparse.
 
@@ -170,7 +172,7 @@ def interpolate(
         index (Tensor, optional): ``(T,)``, or ``(B, T)`` for each sequence, any real dtype: the time of each entry,
             after that of the entry before; by default they are one step apart. Its values are read to check that, save
             in compiled code and where it is batched by a transform: there a wrong index gives a wrong result. Of
-            ``(time, batch, ...)`` it is ``(T, B)``. What it has behind an end is not read.
+            ``(time, batch, ...)`` it is ``(T, B)``. What it has past an end is not read.
         limit (int, optional): The largest number of entries that are filled in a row.
         limit_direction (str, optional): ``"forward"``, ``"backward"`` or ``"both"``: where ``limit`` counts from, and
             which edge is filled, too.
@@ -186,12 +188,12 @@ def interpolate(
         Tensor: ``input``'s shape and dtype. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is no tensor, ``mask`` is neither None nor a plain tensor, ``lengths`` or ``max_gap`` are
-            no integers, or ``index`` is no plain tensor of real numbers.
-        ValueError: ``limit`` or ``max_gap`` is below 1, a choice is another word, ``index`` has another shape, does not
-            rise or is not finite, ``input`` is 0-d, has several dimensions and no ``dim``, or may be padded and has no
-            ``lengths``; these are not one number from 0 to T for each sequence, or a step behind an end is valid; or
-            ``mask`` does not broadcast to ``input`` or lies on another device.
+        TypeError: ``input`` is not a tensor, ``mask`` is neither None nor a plain tensor, ``lengths`` or ``max_gap``
+            are no integers, or ``index`` is no plain tensor of real numbers.
+        ValueError: ``limit`` or ``max_gap`` is below 1, a choice is not one of the allowed values, ``index`` has
+            another shape, does not rise or is not finite, ``input`` is 0-d, has several dimensions and no ``dim``, or
+            may be padded and has no ``lengths``; these are not one number from 0 to T for each sequence, or a step past
+            an end is valid; or ``mask`` does not broadcast to ``input`` or lies on another device.
         IndexError: ``dim`` is out of range.
         RuntimeError: ``input`` is neither floating point nor complex.
         UnsupportedOpError: ``input`` is sparse.
@@ -262,10 +264,10 @@ def shift(
         Tensor: ``input``'s shape and dtype. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is no tensor, ``mask`` is neither None nor a plain tensor, or ``periods`` is no int or
-            ``lengths`` are no integers.
+        TypeError: ``input`` is not a tensor, ``mask`` is neither None nor a plain tensor, or ``periods`` is not an int
+            or ``lengths`` are not integers.
         ValueError: ``input`` is 0-d, has several dimensions and no ``dim``, or may be padded and has no ``lengths``;
-            these are not one number from 0 to T for each sequence, or a step behind an end is valid; ``mask`` does not
+            these are not one number from 0 to T for each sequence, or a step past an end is valid; ``mask`` does not
             broadcast to ``input`` or lies on another device, or a plain result of integers needs ``fill_value``.
         IndexError: ``dim`` is out of range.
         UnsupportedOpError: ``input`` is sparse.

@@ -225,7 +225,7 @@ class Rolling(Generic[T]):
         A window of too few entries has a number, too; pandas has NaN there.
 
         Returns:
-            Tensor: A plain int64 tensor of ``input``'s shape, its time divided by ``step``; 0 behind an end.
+            Tensor: A plain int64 tensor of ``input``'s shape, its time divided by ``step``; 0 past an end.
 
         Raises:
             ValueError: The input may be padded, and has no ``lengths``.
@@ -359,7 +359,7 @@ def rolling(
         index (Tensor, optional): ``(T,)``, or ``(B, T)`` for each sequence, any real dtype: the time of each entry, not
             before that of the entry before. A window has what lies in ``(t - window, t]``, up to its own entry; if
             centered, in ``(t - window / 2, t + window / 2]``. Of ``(time, batch, ...)`` it is ``(T, B)``. What it has
-            behind an end is not read.
+            past an end is not read.
         lengths (Tensor or str, optional): How many steps of each sequence exist: integers ``(B,)``, or a list of int.
             The others are padding: they have no window, and stay masked. ``"full"``: nothing is padding. Masked input
             needs it for any ``dim`` but 0, and for more than two dimensions, if a result may be valid where the entry
@@ -375,13 +375,13 @@ def rolling(
         ``quantile`` and ``count``.
 
     Raises:
-        TypeError: ``input`` is no tensor, ``mask`` is neither None nor a plain tensor, ``lengths`` are no integers,
+        TypeError: ``input`` is not a tensor, ``mask`` is neither None nor a plain tensor, ``lengths`` are not integers,
             ``window`` is a text, or ``index`` is no plain tensor of real numbers.
         ValueError: ``window`` or ``step`` is below 1, ``min_periods`` is not between 0 and ``window``, ``index`` has
-            another shape, falls or is not finite, ``closed`` is another word, ``input`` is 0-d, has several dimensions
-            and no ``dim``, or may be padded and has no ``lengths``; these are not one number from 0 to T for each
-            sequence, or a step behind an end is valid; ``step`` is above 1 for padding on the left; or ``mask`` does
-            not broadcast to ``input`` or lies on another device.
+            another shape, falls or is not finite, ``closed`` is not one of the allowed values, ``input`` is 0-d, has
+            several dimensions and no ``dim``, or may be padded and has no ``lengths``; these are not one number from 0
+            to T for each sequence, or a step past an end is valid; ``step`` is above 1 for padding on the left; or
+            ``mask`` does not broadcast to ``input`` or lies on another device.
         IndexError: ``dim`` is out of range.
         UnsupportedOpError: ``input`` is sparse.
 

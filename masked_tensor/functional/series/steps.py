@@ -32,7 +32,7 @@ class Series:
     """What a function along time is given."""
 
     given: Input
-    x: Pair  #: with a mask of its shape, False behind the ends; of what is stored packed, its tokens
+    x: Pair  #: with a mask of its shape, False past the ends; of what is stored packed, its tokens
     dim: int  #: time
     exists: Tensor | None = None  #: which steps exist, broadcast to the data; None: all of them
     unsaid: bool = False  #: whether there may be padding, of which nothing is said

@@ -49,7 +49,7 @@ def steps_that_exist(
 
     The batch is dimension 0, or 1 if time is 0.
 
-    ``mask`` says which entries are valid: none may lie behind an end. Values are read of memory on the CPU alone.
+    ``mask`` says which entries are valid: none may lie past an end. Values are read of memory on the CPU alone.
     """
     shape, batch = data.shape, 1 if time == 0 else 0
     if isinstance(lengths, str):
@@ -74,7 +74,7 @@ def steps_that_exist(
             behind = masks.compact(masks.logical_and(mask, masks.expand_to(~exists, mask.shape)))
             if behind.numel() and masks.to_bytes(behind).amax():
                 raise ValueError(
-                    f"{name}: there are valid entries behind the end of a sequence, as lengths say it; is padding_side="
+                    f"{name}: there are valid entries past the end of a sequence, as lengths say it; is padding_side="
                     f"{side!r} right?"
                 )
             return exists, True

@@ -46,7 +46,7 @@ def pair_moments_of(x: Tensor, mask: Tensor, weight: Tensor | None, near: Tensor
     mean, rest = add_exactly(near.unsqueeze(1), off)
     squares, mixed = powers - first * off, mixed - off * first.mT
     one = rows == 1
-    if bool(one.any()):  # of one row all is known, without rounding; what is no number stays it
+    if bool(one.any()):  # of one row all is known, without rounding; what is not a number stays it
         mean, rest = torch.where(one, _sums(x, mask), mean), torch.where(one, 0, rest)
         squares, mixed = (torch.where(one, left * 0, left) for left in (squares, mixed))
     found = PairMoments(count, mean, rest, squares, mixed)

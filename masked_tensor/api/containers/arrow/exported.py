@@ -60,7 +60,7 @@ def lists(lengths: Sequence[int | None], values: Column) -> Column:
     """A column of lists, each of so many of the values, one after the other.
 
     Args:
-        lengths (list of int or None): The length of each list; None is no list.
+        lengths (list of int or None): The length of each list; None is not a list.
         values (Column): What is in the lists.
 
     Returns:

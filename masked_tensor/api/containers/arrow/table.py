@@ -79,7 +79,7 @@ def to_arrow(x: Tensor, names: str | Sequence[str] | None = None) -> ArrowTable:
     Raises:
         ValueError: ``x`` has another number of dimensions, or another number of columns than names, or two names are
             the same.
-        TypeError: ``x`` is no tensor, or Arrow has no type for its dtype, such as bfloat16 and complex ones.
+        TypeError: ``x`` is not a tensor, or Arrow has no type for its dtype, such as bfloat16 and complex ones.
 
     Example:
         >>> x = mt.masked_tensor([[1.0, 2.0], [None, 4.0]])
