@@ -186,13 +186,15 @@ SHORT = {
   computes as little, and no op inside of it is masked.""",
     "cuda": """- An encoder as large as BERT-base, half of it padding, takes 1.1 of the padded step masked, and 0.54
   [packed](packed.md).
-- A model whose kernels are done before the host has launched the next ones waits for the host. A masked step of it
+- If the GPU finishes each kernel before Python can launch the next, Python is the bottleneck. A masked step of it
   takes 2.5 to 4.5 times as long as a plain one. Make a transformer [flat](flat.md), whose ops are plain; compile
   others, or give them a larger batch.
 - On large tensors, elementwise ops take as long as without a mask, or pass over the mask as well (1.3).
 - A reduction or a softmax with a random mask takes as long as by hand, up to 1.4 times; 4 to 5 times the op without a
   mask. A mask that is constant along rows (padding) costs 1.3 to 1.5 times.
-- Norms with a random mask take 2 to 3 times as long as by hand. No kernel of CUDA is written for them here.
+- Norms with a random mask take 2 to 3 times as long as by hand.
+- With `MASKED_TENSOR_KERNELS=on`, sums, products, extremes, `logsumexp`, softmax and norms are kernels of Triton: one pass
+  for data and mask. They were tested without a GPU, and are not measured yet: `.ci/gpu` does that.
 - A recurrent layer over padding takes 7 to 8 times cuDNN's time for the padded batch, as with
   `pack_padded_sequence`.""",
 }
