@@ -22,7 +22,7 @@ KEPT: dict[int, tuple[weakref.ref[Tensor], dict[Hashable, Any]]] = {}
 
 def is_quiet() -> bool:
     """Whether nobody traces, transforms or watches: an op is what it is called."""
-    return not (mode_is_active() or in_transform() or torch.compiler.is_dynamo_compiling())
+    return not (torch.compiler.is_dynamo_compiling() or mode_is_active() or in_transform())  # Dynamo traces no other
 
 
 def derive(mask: Tensor, key: Hashable, make: Callable[..., Any], *args: Any) -> Any:
