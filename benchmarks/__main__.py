@@ -193,8 +193,8 @@ SHORT = {
 - A reduction or a softmax with a random mask takes as long as by hand, up to 1.4 times; 4 to 5 times the op without a
   mask. A mask that is constant along rows (padding) costs 1.3 to 1.5 times.
 - Norms with a random mask take 2 to 3 times as long as by hand.
-- With `MASKED_TENSOR_KERNELS=on`, sums, products, extremes, `logsumexp`, softmax and norms are kernels of Triton: one pass
-  for data and mask. They were tested without a GPU, and are not measured yet: `.ci/gpu` does that.
+- With `MASKED_TENSOR_KERNELS=on`, sums, products, extremes, `logsumexp`, softmax and norms are kernels of Triton: one
+  pass for data and mask. They were tested without a GPU, and are not measured yet: `.ci/gpu` does that.
 - A recurrent layer over padding takes 7 to 8 times cuDNN's time for the padded batch, as with
   `pack_padded_sequence`.""",
 }
