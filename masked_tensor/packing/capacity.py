@@ -7,28 +7,17 @@ ordinary packed tensor whose ``inner`` masks some of the stored tokens.
 import torch
 from torch import Tensor
 
-from .. import masks
 from ..compat import is_readable_memory
 from ..pair import Pair
-from . import dim_order as orders
-from .dim_order import GRID, Order
+from .dim_order import Order
 from .grid import Grid
-from .packed import Packed, pack_values
-from .scatter_gather import gather_mask, gather_tokens
+from .packed import Packed, batch_first, gather_stored, pack_values
 
 
 def pack_capacity(x: Pair, order: Order, capacity: int) -> Packed:
     """A strided pair at ``capacity`` places, or at all if it has no more: its valid ones and the first masked ones."""
-    read = orders.read_order(order)
-    back = [read.index(a) for a in range(len(read))]
-    data, valid = x.data.permute(back), x.mask.permute(back)
-    inside = tuple(range(GRID, data.dim()))
-    grid = grid_of_capacity(masks.any(valid, inside) if inside else valid, capacity)
-    values = gather_tokens(data.flatten(0, 1), grid)
-    if grid.full:
-        values = values.clone()  # the very memory, into which its owner may write
-    inner = gather_mask(masks.reshape(valid, (grid.places, *valid.shape[GRID:])), grid)
-    stored = Packed(values, grid, order, inner, x.payload)
+    data, valid, some = batch_first(x, order)
+    stored = gather_stored(data, valid, grid_of_capacity(some, capacity), order, x.payload)
     return pack_values(stored.operand(), stored)
 
 

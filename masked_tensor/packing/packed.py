@@ -258,26 +258,39 @@ def pack(x: Pair, order: Order | None = None, grid: Grid | None = None) -> Packe
     The first two dimensions are the grid unless ``order`` says otherwise.
     """
     order = orders.identity_order(x.data.dim()) if order is None else order
-    read = orders.read_order(order)
-    back = [read.index(a) for a in range(len(read))]
-    data, valid = x.data.permute(back), x.mask.permute(back)
-    inside = tuple(range(GRID, data.dim()))
-    some = masks.any(valid, inside) if inside else valid
-    whole = grid is None and masks.is_constant(valid, inside)  # each token is valid, or is not stored
+    data, valid, some = batch_first(x, order)
+    whole = grid is None and masks.is_constant(
+        valid, tuple(range(GRID, valid.dim()))
+    )  # each token is valid, or is not stored
     if grid is None:
         grid = grid_of_mask(some)
     elif bool((some & ~grid.mask).any()):
         raise ValueError(
             "packed(like=other) needs an other that stores every place where the tensor is valid; pack it by itself"
         )
+    stored = gather_stored(data, None if whole else valid, grid, order, x.payload)
+    stored = stored if whole else drop_full_inner(stored)
+    return pack_values(stored.operand(), stored)
+
+
+def batch_first(x: Pair, order: Order) -> tuple[Tensor, Tensor, Tensor]:
+    """Data and validity with the grid first and features in the order of memory; and which steps have any valid."""
+    read = orders.read_order(order)
+    back = [read.index(a) for a in range(len(read))]
+    data, valid = x.data.permute(back), x.mask.permute(back)
+    inside = tuple(range(GRID, data.dim()))
+    return data, valid, masks.any(valid, inside) if inside else valid
+
+
+def gather_stored(data: Tensor, valid: Tensor | None, grid: Grid, order: Order, payload: Payload) -> Packed:
+    """The steps of ``grid``, in memory of their own; without ``valid`` all of them are valid."""
     values = gather_tokens(data.flatten(0, 1), grid)
     if grid.full:
         values = values.clone()  # take gave the very memory, into which its owner may write
-    if whole:
-        return pack_values(values, Packed(values, grid, order))
+    if valid is None:
+        return Packed(values, grid, order)
     inner = gather_mask(masks.reshape(valid, (grid.places, *valid.shape[GRID:])), grid)
-    stored = drop_full_inner(Packed(values, grid, order, inner, x.payload))
-    return pack_values(stored.operand(), stored)
+    return Packed(values, grid, order, inner, payload)
 
 
 def drop_full_inner(x: Packed) -> Packed:

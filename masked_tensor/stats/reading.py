@@ -79,12 +79,6 @@ def bracket_of(state: State, q: float) -> tuple[Tensor, Tensor, Tensor]:
     return histogram.bracket(*histogram_of(state), state.moments.low, state.moments.high, q)
 
 
-def check_begun(begun: bool, taker: str) -> None:
-    """Raises unless a valid entry was seen."""
-    if not begun:
-        raise RuntimeError(f"{taker} was called before a valid entry was seen: call update(x) or merge() first")
-
-
 def place_of(state: State, x: Tensor, group: Any) -> Callable[[Tensor], Tensor]:
     """Puts what columns have, or groups and columns, beside the entries of ``x``."""
     if (group is None) != (state.keys is None):

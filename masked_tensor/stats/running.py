@@ -127,6 +127,15 @@ class RunningStatistics(nn.Module):
         set_buffers(self, state.tensors())
         self._begun, self._names = begun, state.names
 
+    def _options(self) -> Tensor:
+        return options.options_of(dict(self.named_buffers()))
+
+    def _check_begun(self, taker: str) -> None:
+        """Raises unless a valid entry was seen."""
+        self._begun = self._begun or self._state.has_valid()
+        if not self._begun:
+            raise RuntimeError(f"{taker} was called before a valid entry was seen: call update(x) or merge() first")
+
     def reset(self) -> "RunningStatistics":
         """Forgets all data, and returns itself.
 
@@ -200,9 +209,9 @@ class RunningStatistics(nn.Module):
             >>> a.merge(b).mean.tolist()
             [2.5]
         """
-        mine, given = self._state, other._state
-        options.check_alike(options.options_of(mine.tensors()), options.options_of(given.tensors()), "merge()")
-        state = add(mine, adding.part_of_state(mine, given))
+        options.check_alike(self._options(), other._options(), "merge()")
+        state = self._state
+        state = add(state, adding.part_of_state(state, other._state))
         self._keep(state, self._begun or state.has_valid())
         return self
 
@@ -265,9 +274,8 @@ class RunningStatistics(nn.Module):
         whole = self._alike(self.edges).merge(self)
         if group is None:
             return whole
-        state = self._state
-        grouped = 1 if self.keys is not None else -int(state.is_used())
-        options.check_ranks(options.options_of(state.tensors()), self.columns, self.edges, grouped, group)
+        grouped = 1 if self.keys is not None else -int(self._state.is_used())
+        options.check_ranks(self._options(), self.columns, self.edges, grouped, group)
         total: RunningStatistics = travel.add_ranks(whole, RunningStatistics, group)
         return total.to(self.moments.device)
 
@@ -448,7 +456,8 @@ class RunningStatistics(nn.Module):
             >>> mt.RunningStatistics(1, correction=0).update(torch.tensor([[1.0], [3.0]])).var.tolist()
             [1.0]
         """
-        return reading.over_count(self._state, self._state.moments.squares, self._state.moments.number)
+        state = self._state
+        return reading.over_count(state, state.moments.squares, state.moments.number)
 
     @property
     def std(self) -> Tensor:
@@ -632,8 +641,7 @@ class RunningStatistics(nn.Module):
             masked_tensor([True], valid=1/1)
         """
         low, high, _ = (part.unsqueeze(1) for part in reading.bracket_of(self._state, q))
-        self._begun = self._begun or self._state.has_valid()
-        reading.check_begun(self._begun, "refined()")
+        self._check_begun("refined()")
         wrong = low.isnan().squeeze(1).nonzero().flatten().tolist()
         if wrong:
             raise ValueError(
@@ -675,8 +683,7 @@ class RunningStatistics(nn.Module):
         state = self._state
         x, _, _ = by_name(state, x, "stats(x)")
         check_columns(state, x, "stats(x)")
-        self._begun = self._begun or state.has_valid()
-        reading.check_begun(self._begun, "stats(x)")
+        self._check_begun("stats(x)")
         dtype = x.dtype if x.is_floating_point() else torch.get_default_dtype()
         moments = state.moments
         scale = (moments.squares / torch.where(moments.number > 0, moments.number, 1)).sqrt()

@@ -42,7 +42,7 @@ class State:
 
     def is_used(self) -> bool:
         """Whether any entry was given, valid or not."""
-        return bool((self.moments.number > 0).any() or (self.missed > 0).any())
+        return self.has_valid() or bool((self.missed > 0).any())
 
     def has_valid(self) -> bool:
         return bool((self.moments.number > 0).any())
@@ -122,13 +122,13 @@ def _empty(
 
 def add(state: State, part: Part) -> State:
     """The state after these data, too."""
-    mine, given, keys = _aligned(state, part)
+    (mine, missed), (given, more), keys = _aligned(state, part)
     return replace(
         state,
         columns=part.columns,
         names=part.names if state.names is None else state.names,
-        moments=merge_moments([Moments(*mine[0]), Moments(*given[0])]),
-        missed=mine[1] + given[1],
+        moments=merge_moments([mine, given]),
+        missed=missed + more,
         keys=keys,
         pairs=None if state.pairs is None or part.pairs is None else merge_pairs([state.pairs, part.pairs]),
         bins=None if state.bins is None or part.bins is None else state.bins + part.bins,
@@ -136,19 +136,21 @@ def add(state: State, part: Part) -> State:
     )
 
 
-def _aligned(state: State, part: Part) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor], Tensor | None]:
+Counted = tuple[Moments, Tensor]  # moments, and how many entries were missing
+
+
+def _aligned(state: State, part: Part) -> tuple[Counted, Counted, Tensor | None]:
     """Moments and missing counts of this state and of a part, for the same groups; and which those are."""
-    mine, given = (torch.stack(state.moments), state.missed), (torch.stack(part.moments), part.missed)
+    mine, given = (state.moments, state.missed), (part.moments, part.missed)
     if part.keys is None or (state.keys is not None and torch.equal(state.keys, part.keys)):
         return mine, given, part.keys
     keys = part.keys if state.keys is None else torch.cat([state.keys, part.keys]).unique()
-    empty = (
-        by_group.empty_moments(len(keys), state.features, keys.device),
-        given[1].new_zeros(len(keys), state.features),
-    )
+    none = by_group.empty_moments(len(keys), state.features, keys.device)
+    zeros = part.missed.new_zeros(len(keys), state.features)
 
-    def spread(values: tuple[Tensor, Tensor], own: Tensor) -> tuple[Tensor, Tensor]:
+    def spread(moments: Moments, missed: Tensor, own: Tensor) -> Counted:
         at = torch.searchsorted(keys, own)
-        return tuple(by_group.put_groups(v, at, e) for v, e in zip(values, empty, strict=True))  # type: ignore[return-value]  # two
+        wide = by_group.put_groups(torch.stack(moments), at, none)
+        return Moments(*wide), by_group.put_groups(missed, at, zeros)
 
-    return empty if state.keys is None else spread(mine, state.keys), spread(given, part.keys), keys
+    return (Moments(*none), zeros) if state.keys is None else spread(*mine, state.keys), spread(*given, part.keys), keys

@@ -103,13 +103,11 @@ def packed(
     exists = None if lengths is None else steps_of_batch("packed", x, grid, lengths, padding_side)
     if x.shape.numel() == 0 or (exists is not None and knows_lengths(x, grid)):
         return x
-    rest = iter(range(orders.GRID, n))
-    order = tuple((grid.index(d),) if d in grid else (next(rest),) for d in range(n))
     pattern = None if like is None else _grid_of(like)
     if exists is not None:
         counts = exists.expand(x.shape[grid[0]], -1).sum(1).tolist()
         pattern = grid_of_lengths(counts, padding_side, exists.device, x.shape[grid[1]])
-    result: MaskedTensor = leave(packing.pack(enter(x, torch.is_grad_enabled()), order, pattern))
+    result: MaskedTensor = leave(packing.pack(enter(x, torch.is_grad_enabled()), _order_of(grid, n), pattern))
     return result
 
 
@@ -126,10 +124,14 @@ def _packed_at_capacity(x: MaskedTensor, dims: list[int], capacity: int) -> Mask
     x = unpacked(x)
     if x.shape.numel() == 0:
         return x
-    rest = iter(range(orders.GRID, x.dim()))
-    order = tuple((dims.index(d),) if d in dims else (next(rest),) for d in range(x.dim()))
-    made: MaskedTensor = leave(pack_capacity(enter(x, torch.is_grad_enabled()), order, capacity))
+    made: MaskedTensor = leave(pack_capacity(enter(x, torch.is_grad_enabled()), _order_of(dims, x.dim()), capacity))
     return made
+
+
+def _order_of(dims: Sequence[int], n: int) -> orders.Order:
+    """How the ``n`` dimensions of a batch are made of the grid, which ``dims`` are, and of features."""
+    rest = iter(range(orders.GRID, n))
+    return tuple((dims.index(d),) if d in dims else (next(rest),) for d in range(n))
 
 
 def _packed_again(x: MaskedTensor, dims: Sequence[int]) -> MaskedTensor:
@@ -138,9 +140,7 @@ def _packed_again(x: MaskedTensor, dims: Sequence[int]) -> MaskedTensor:
     if knows_steps(x) and [frame.order[d] for d in dims] == [(0,), (1,)]:
         again: MaskedTensor = leave(pack_again(enter(x, torch.is_grad_enabled()), frame))
         return again
-    rest = iter(range(orders.GRID, x.dim()))
-    order = tuple((list(dims).index(d),) if d in dims else (next(rest),) for d in range(x.dim()))
-    stored = packing.pack(enter(x, torch.is_grad_enabled()), order)
+    stored = packing.pack(enter(x, torch.is_grad_enabled()), _order_of(dims, x.dim()))
     grid = packing.Grid(stored.grid.index, stored.grid.shape, None)
     made: MaskedTensor = leave(packing.Packed(stored.values, grid, stored.order, stored.inner, stored.payload))
     return made
@@ -256,9 +256,8 @@ def unpacked(x: MaskedTensor) -> MaskedTensor:
     if x._packed is None:
         if type(x._steps) is not Frame or x._stays_padded:
             return x
-        seen: MaskedTensor = torch.ops.aten.alias.default(
-            x
-        )  # of what a write unpacked: results of ops on it are packed
+        # A write has unpacked it, and results of ops on it are packed again: those of this view are not.
+        seen: MaskedTensor = torch.ops.aten.alias.default(x)
         seen._steps, seen._stays_padded = x._steps, True
         return seen
     p = enter_packed(x, torch.is_grad_enabled(), enter)
