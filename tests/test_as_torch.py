@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_leaves, tree_map
 
 import masked_tensor as mt
 from masked_tensor.errors import MaskedValueError, UnsupportedOpError
 
 from .helpers import database, harness
 from .helpers.database import Sample
+from .helpers.trees import tree_leaves, tree_map
 from .oracles import FAMILY
 from .sweep import REASONS, SKIPPED
 

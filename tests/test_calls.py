@@ -15,13 +15,13 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_leaves, tree_map
 
 import masked_tensor as mt
 from masked_tensor import functional
 from masked_tensor.compat import IS_OLD
 
 from .helpers import database
+from .helpers.trees import tree_leaves, tree_map
 
 MOST = int(os.environ.get("MASKED_TENSOR_CALLS", "12"))  # samples of an entry and dtype
 DTYPES = (torch.float64, torch.bfloat16, torch.int64, torch.bool, torch.complex128)

@@ -13,7 +13,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves, tree_map
 
 import masked_tensor as mt
 from masked_tensor.api.losses import masked_losses
@@ -21,6 +20,7 @@ from masked_tensor.errors import MaskedValueError, UnsupportedOpError
 
 from .helpers import database, harness
 from .helpers.harness import Masked, is_record
+from .helpers.trees import tree_leaves, tree_map
 from .laws import plain_runs
 from .oracles import FAMILY, ORACLES
 

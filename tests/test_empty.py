@@ -13,13 +13,13 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.utils._pytree import tree_leaves, tree_map
 
 import masked_tensor as mt
 from masked_tensor.compat import IS_OLD
 from masked_tensor.kernels.identity import identity
 
 from .helpers import database, harness
+from .helpers.trees import tree_leaves, tree_map
 from .laws import plain_runs
 from .oracles import FAMILY
 from .sweep import SKIPPED

@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_leaves
 
 import masked_tensor as mt
 from masked_tensor import MaskedTensor
+
+from .helpers.trees import tree_leaves
 
 INF, NAN = float("inf"), float("nan")
 

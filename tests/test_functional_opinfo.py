@@ -17,13 +17,13 @@ import pytest
 import torch
 from torch import Tensor
 from torch.autograd import gradcheck
-from torch.utils._pytree import tree_leaves
 
 import masked_tensor as mt
 from masked_tensor import functional, layouts
 from masked_tensor.engine.tensor import pair_of
 
 from .helpers import database
+from .helpers.trees import tree_leaves
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*prototype stage"),

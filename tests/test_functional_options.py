@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_leaves
 
 import masked_tensor as mt
 from masked_tensor import MaskedTensor, layouts
+
+from .helpers.trees import tree_leaves
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:(std|var).*degrees of freedom"),

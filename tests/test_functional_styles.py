@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 import torch
-from torch.utils._pytree import tree_leaves
 
 import masked_tensor as mt
 from masked_tensor import functional
+
+from .helpers.trees import tree_leaves
 
 X = torch.randn(3, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 FORMS = [n for n in functional.__all__ if "dim" in inspect.signature(getattr(mt, n)).parameters and hasattr(torch, n)]

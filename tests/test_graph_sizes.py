@@ -12,11 +12,12 @@ import pytest
 import torch
 from torch import Tensor
 from torch.fx.experimental.proxy_tensor import make_fx
-from torch.utils._pytree import tree_leaves, tree_map
 
 import masked_tensor as mt
 from tests.helpers.database import ENTRIES, samples
 from tests.test_families_compiled import PROGRAMS, batch
+
+from .helpers.trees import tree_leaves, tree_map
 
 # ``s0*s1 < 2048``; what torch asks of the sizes themselves are equations, or has the numbers of one window.
 THRESHOLD = re.compile(r"[<>]=? (\d{3,})$")

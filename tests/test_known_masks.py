@@ -15,7 +15,6 @@ import pytest
 import torch
 from torch import Tensor
 from torch.nn import functional as F
-from torch.utils._pytree import tree_leaves, tree_map
 
 import masked_tensor as mt
 from masked_tensor import masks, settings
@@ -25,6 +24,7 @@ from masked_tensor.masks import kept, known
 from .helpers import database
 from .helpers.backward import differentiate
 from .helpers.harness import assert_keeps_promise, assert_same, differentiable
+from .helpers.trees import tree_leaves, tree_map
 
 ALL = "MASKED_TENSOR_KNOWN" in os.environ  #: all of torch's operators, not every eighth
 ALWAYS = {

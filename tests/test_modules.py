@@ -11,7 +11,6 @@ import warnings
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.utils._pytree import tree_leaves, tree_map
 
 import masked_tensor as mt
 from masked_tensor.engine.tensor import MaskedTensor, pair_of
@@ -19,6 +18,7 @@ from masked_tensor.testing import assert_close
 
 from .helpers.database import MODULES, module_samples
 from .helpers.harness import poisoned, random_mask
+from .helpers.trees import tree_leaves, tree_map
 
 PARTS = ("outputs", "input gradients", "parameter gradients", "buffers")
 LAWS = ("garbage", "identity", "padding", "inference")

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 import torch
-from torch.utils._pytree import tree_leaves
 
 import masked_tensor as mt
 
+from .helpers.trees import tree_leaves
 from .laws import laws
 
 test_law = laws("moment")

@@ -13,13 +13,13 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.utils._pytree import tree_leaves
 
 import masked_tensor as mt
 from masked_tensor.engine.tensor import pair_of
 from masked_tensor.testing import assert_close
 
 from .helpers import database
+from .helpers.trees import tree_leaves
 
 REDUCTIONS = ("none", "mean", "sum", "batchmean")
 TENSORS = ("weight", "pos_weight")

@@ -4,12 +4,12 @@ import itertools
 
 import pytest
 import torch
-from torch.utils._pytree import tree_leaves
 
 import masked_tensor as mt
 from masked_tensor import MaskedTensor
 from masked_tensor.engine.tensor import pair_of
 
+from .helpers.trees import tree_leaves
 from .laws import laws
 
 INF, NAN = float("inf"), float("nan")

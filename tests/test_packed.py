@@ -12,12 +12,12 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.utils._pytree import tree_leaves
 
 import masked_tensor as mt
 from masked_tensor import MaskedTensor
 
 from .helpers.harness import assert_same
+from .helpers.trees import tree_leaves
 
 
 def batch(*features: int, requires_grad: bool = False) -> tuple[MaskedTensor, Tensor]:

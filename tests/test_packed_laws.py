@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Callable
 
 import pytest
-from torch.utils._pytree import tree_leaves
 
 from masked_tensor import MaskedTensor
 from masked_tensor.errors import MaskedValueError, UnsupportedOpError
@@ -13,6 +12,7 @@ from masked_tensor.errors import MaskedValueError, UnsupportedOpError
 from .helpers import database, harness
 from .helpers.forced import packing
 from .helpers.packed_cases import chosen
+from .helpers.trees import tree_leaves
 from .oracles import FAMILY, ORACLES, XFAIL
 from .sweep import REASONS, SKIPPED
 from .test_modules import LAW

@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_leaves, tree_map
 
 import masked_tensor as mt
 from masked_tensor.engine.tensor import LOST
@@ -24,6 +23,7 @@ from masked_tensor.packing.lengths_table import FORM_KINDS, is_declared
 from masked_tensor.rules import FAMILIES
 
 from .helpers import database, ragged_calls
+from .helpers.trees import tree_leaves, tree_map
 from .laws import plain_runs
 from .sweep import SKIPPED
 

@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 import torch
-from torch.utils._pytree import tree_leaves
 
 import masked_tensor as mt
 from masked_tensor.testing import assert_close
 
 from .helpers.pickles import STORED, examples
+from .helpers.trees import tree_leaves
 
 PATH = "masked_tensor._pickle rebuild"
 FILES = sorted(STORED.iterdir())

@@ -7,10 +7,10 @@ from itertools import islice
 
 import pytest
 from torch import Tensor
-from torch.utils._pytree import tree_leaves
 
 from .helpers import database, harness
 from .helpers.sparse_cases import LAYOUTS, check, fits
+from .helpers.trees import tree_leaves
 from .laws import plain_runs
 from .oracles import FAMILY
 from .sweep import SKIPPED

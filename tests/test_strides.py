@@ -18,7 +18,6 @@ import pytest
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves, tree_map
 
 import masked_tensor as mt
 from masked_tensor import settings, shapes
@@ -28,6 +27,7 @@ from masked_tensor.extend import Pair, Payload
 
 from .helpers import database, harness
 from .helpers.harness import Masked, is_record
+from .helpers.trees import tree_leaves, tree_map
 from .laws import COSTLY, plain_runs
 from .oracles import FAMILY, ORACLES
 from .sweep import SKIPPED
@@ -121,8 +121,8 @@ def run(case: database.Sample, requires_grad: bool) -> list[Any]:
 
     args, kwargs = tree_map(make, (case.args, case.kwargs), is_leaf=is_record)
     torch.manual_seed(1)
-    out = torch.utils._pytree.tree_leaves(case.op(*args, **kwargs))
-    inputs = [v for v in torch.utils._pytree.tree_leaves((args, kwargs)) if isinstance(v, Tensor)]
+    out = tree_leaves(case.op(*args, **kwargs))
+    inputs = [v for v in tree_leaves((args, kwargs)) if isinstance(v, Tensor)]
     return [*out, *harness._gradients(out, inputs)]
 
 
@@ -186,9 +186,9 @@ def refused(case: database.Sample, requires_grad: bool) -> bool:
         return data.requires_grad_() if requires_grad and harness.differentiable(data) else data
 
     args, kwargs = tree_map(make, (case.args, case.kwargs), is_leaf=is_record)
-    inputs = [v for v in torch.utils._pytree.tree_leaves((args, kwargs)) if isinstance(v, Tensor)]
+    inputs = [v for v in tree_leaves((args, kwargs)) if isinstance(v, Tensor)]
     try:
-        harness._gradients(torch.utils._pytree.tree_leaves(case.op(*args, **kwargs)), inputs)
+        harness._gradients(tree_leaves(case.op(*args, **kwargs)), inputs)
     except RuntimeError:
         return True
     return False

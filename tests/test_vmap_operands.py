@@ -9,9 +9,11 @@ import torch
 from torch import Tensor
 from torch.func import vmap
 from torch.testing._internal.common_methods_invocations import op_db
-from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
+from torch.utils._pytree import tree_flatten, tree_unflatten
 
 import masked_tensor as mt
+
+from .helpers.trees import tree_leaves
 
 PARTS = 8
 SAMPLES = 2  # of each operator

@@ -13,11 +13,12 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.func import jvp, vjp
-from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
+from torch.utils._pytree import tree_flatten, tree_unflatten
 
 import masked_tensor as mt
 
 from .helpers import database, harness, transforms
+from .helpers.trees import tree_leaves
 from .oracles import FAMILY
 from .sweep import SKIPPED
 

@@ -11,13 +11,14 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.func import grad, hessian, jvp, vjp, vmap
-from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
+from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from masked_tensor import MaskedTensor
 from masked_tensor.engine.tensor import pair_of
 
 from .database import Sample
 from .harness import Masked, assert_same, build, differentiable, is_record, random_mask
+from .trees import tree_leaves
 
 NAN, INF = float("nan"), float("inf")
 SMALL = 30  #: entries of an input whose second derivatives are compared

@@ -11,7 +11,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_leaves, tree_map
 
 import masked_tensor as mt
 from masked_tensor import MaskedTensor
@@ -20,6 +19,7 @@ from masked_tensor.pair import Payload
 
 from .backward import differentiate
 from .database import Sample
+from .trees import tree_leaves, tree_map
 
 PAYLOADS = (float("nan"), float("inf"), 1e30, -7.0)
 

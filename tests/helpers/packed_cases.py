@@ -13,7 +13,6 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.utils._pytree import tree_leaves, tree_map
 
 import masked_tensor as mt
 from masked_tensor import MaskedTensor
@@ -28,6 +27,7 @@ from .backward import differentiate
 from .database import Sample
 from .forced import forced
 from .harness import Masked, differentiable, is_record, poisoned
+from .trees import tree_leaves, tree_map
 
 # what the mask is like, how many of the tensors are packed, and which dimensions are the grid
 KINDS = (

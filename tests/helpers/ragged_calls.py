@@ -13,12 +13,12 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.utils._pytree import tree_leaves
 
 import masked_tensor as mt
 
 from ..oracles import FAMILY
 from . import database
+from .trees import tree_leaves
 
 FEATURES = 6
 Function = Callable[..., Any]

@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_leaves, tree_map
 
 import masked_tensor as mt
 from masked_tensor import MaskedTensor, layouts
@@ -21,6 +20,7 @@ from . import harness
 from .backward import differentiate
 from .database import Sample
 from .harness import Masked, differentiable, is_record, poisoned
+from .trees import tree_leaves, tree_map
 
 LAYOUTS = ("coo", "hybrid coo", "csr", "csc", "bsr", "bsc", "batched csr")
 #: A masked tensor in each layout, without its masked entries.

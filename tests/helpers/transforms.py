@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
+from torch.utils._pytree import tree_flatten, tree_unflatten
 
 import masked_tensor as mt
 
@@ -20,6 +20,7 @@ from .harness import (
     run,
     seen,
 )
+from .trees import tree_leaves, tree_map
 
 _LENGTH = "the length of the result, or the number of draws, depends on the data of each entry"
 XFAIL = {
