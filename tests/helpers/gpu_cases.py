@@ -8,6 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from masked_tensor.kernels.gpu.layout import wide_dtype
+
 INFINITY = float("inf")
 #: Sizes of blocks, so that small tensors have several and parts are joined.
 SMALL = {
@@ -19,6 +21,7 @@ SMALL = {
     "GPU_WHOLE": 32,
     "GPU_BESIDE": 4,
 }
+WIDE = "the dtype to add up in"  #: stands in the options for that of the data
 Dims = tuple[int, ...]
 
 
@@ -34,6 +37,9 @@ class Case:
     poison: dict[int, Tensor]  #: by place: where an operand is valid, and garbage may lie elsewhere
     wanted: tuple[int, ...] = (0,)  #: the operands whose gradients are asked for
     constant: tuple[int, ...] = ()  #: the results that have no gradient
+
+    def options_for(self, dtype: torch.dtype) -> tuple[Any, ...]:
+        return tuple(wide_dtype(dtype) if o is WIDE else o for o in self.options)
 
 
 def masked(shape: tuple[int, ...], empty: bool = True) -> Tensor:
@@ -141,28 +147,16 @@ def softmaxes() -> Iterator[Case]:
             yield Case(f"softmax-{layout}-{log}", "softmax", (x, mask), (dim, log), formula, {0: mask})
 
 
-CORRECTIONS = (1, 0, 2.5, 1, 1)
-
-
 def variances() -> Iterator[Case]:
-    for (layout, (shape, dims)), op, correction in zip(
-        LAYOUTS.items(), ("var", "std") * 3, (1, 0, 2.5, 1, 1), strict=False
-    ):
-        x, mask = torch.randn(shape, dtype=torch.float64) + 50, masked(shape)
+    for layout, (shape, dims) in LAYOUTS.items():
+        x, mask, keep = torch.randn(shape, dtype=torch.float64) + 50, masked(shape), layout in ("rows", "all")
 
-        def formula(x: Tensor, mask: Tensor, dims: Dims, correction: float, keep: bool, op: str = op) -> Any:
-            number = mask.sum(dims, True)
-            mean = torch.where(mask, x, 0).sum(dims, True) / number.clamp(min=1)
-            squares = torch.where(mask, x - mean, 0).square().sum(dims, True)
-            enough = (number > correction) & (number > 0)
-            result = torch.where(enough, squares / torch.where(enough, number - correction, 1), 0)
-            if op == "std":
-                result = torch.where(result > 0, torch.where(result > 0, result, 1).sqrt(), 0)
-            found = result, enough, mean, number > 0
-            return found if keep else tuple(t.squeeze(dims) for t in found)
+        def formula(x: Tensor, mask: Tensor, number: Tensor, _: Any, dims: Dims, keep: bool, __: Any) -> Tensor:
+            mean = torch.where(mask, x, 0).sum(dims, True) / mask.sum(dims, True).clamp(min=1)
+            return torch.where(mask, x - mean, 0).square().sum(dims, keep)
 
-        options = (dims, correction, layout == "rows")
-        yield Case(f"{op}-{layout}", op, (x, mask), options, formula, {0: mask}, constant=(1, 3))
+        number = mask.sum(dims, keep).clamp(min=1).double()
+        yield Case(f"squares-{layout}", "squares", (x, mask, number), (None, dims, keep, WIDE), formula, {0: mask})
 
 
 # ---------------------------------------------------------------------------------------------------------------- norms

@@ -50,16 +50,17 @@ def main() -> None:
         tensors = [t.to(dtype) if t is not None and t.is_floating_point() else t for t in case.tensors]
         if case.entry == "standardize":
             tensors[4] = tensors[4].to(wide_dtype(dtype))
+        options = case.options_for(dtype)
         for place in case.wanted:
             tensors[place].requires_grad_()
         with torch.no_grad():
-            result, saved = kernel.forward(*tensors, *case.options)
+            result, saved = kernel.forward(*tensors, *options)
             several = isinstance(result, tuple)
             grads = tuple(None if i in case.constant else r for i, r in enumerate(result)) if several else result
             if case.entry == "standardize":
                 grads = (grads[0], None, None, None)
             if case.wanted:
-                kernel.backward(saved, grads, *case.options)
+                kernel.backward(saved, grads, *options)
     print(f"{len(compiled)} kernels: {', '.join(sorted({name for name, _ in compiled}))}")
 
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ..softmax import twice
 from ..table import Kernel
-from . import cross_entropy, fill, losses, reduce, reduce_backward, softmax, standardize, standardize_backward, variance
+from . import cross_entropy, fill, losses, reduce, reduce_backward, softmax, squares, standardize, standardize_backward
 
 
 def _kernel(forward: Any, backward: Any, serves: Any, *constant: int, twice: Any = None) -> Kernel:
@@ -44,6 +44,7 @@ def _no_gradient(saved: Any, grad: Any, *_: Any) -> tuple[None, None]:
 
 ENTRIES: dict[str, Kernel] = {
     "softmax": _kernel(softmax.forward, softmax.backward, softmax.serves, twice=twice),
+    "squares": _kernel(squares.forward, squares.backward, squares.serves, twice=squares.twice),
     "standardize": _kernel(standardize.forward, standardize_backward.backward, standardize.serves, 2),
     "loss": _kernel(losses.forward, losses.backward, losses.serves, 1, 2),
     "loss_entries": _kernel(losses.forward, losses.backward, losses.serves),
@@ -60,7 +61,3 @@ for _name in reduce.DIFFERENTIABLE:
     )
 for _name in reduce.COUNTS:
     ENTRIES[_name] = _kernel(partial(reduce.forward, _name), _no_gradient, partial(reduce.serves, _name))
-for _name in ("var", "std"):
-    ENTRIES[_name] = _kernel(
-        partial(variance.forward, _name), partial(variance.backward, _name), partial(variance.serves, _name), 1, 3
-    )
