@@ -1,8 +1,8 @@
 """All benchmarks: ``python -m benchmarks [name ...]``, or as a file: ``python benchmarks [name ...]``.
 
 The ratios are to the plain op on the same data without a mask, interleaved in one process; the clock is described in
-``timing.py``.  ``--write`` makes the page ``docs/cost.md`` of them.  ``--device cuda`` runs them on a GPU.  Pictures of
-how cost grows are drawn by ``python -m benchmarks.growth``.
+``timing.py``.  ``--write`` keeps them in ``benchmarks/cost.md``, and ``front.py`` takes from there what the pages show.
+``--device cuda`` runs them on a GPU.  Pictures of how cost grows are drawn by ``python -m benchmarks.growth``.
 """
 
 import argparse
@@ -21,7 +21,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parent.parent))  # run as a file, the folder is no package yet
 
-from benchmarks import timing
+from benchmarks import front, timing
 
 ROOT = Path(__file__).parent.parent
 NAMES = (
@@ -52,7 +52,7 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--match", default="", help="of everyday: only the lines whose title contains this")
-    parser.add_argument("--write", action="store_true", help="write docs/cost.md: the tables of what was run")
+    parser.add_argument("--write", action="store_true", help="keep the tables of what was run in benchmarks/cost.md")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     warnings.simplefilter("ignore")
@@ -72,21 +72,22 @@ def main() -> None:
             timing.FAILED.append(f"{name}:\n{traceback.format_exc()}")
         print(f"{time.perf_counter() - start:.0f} s", flush=True)
         if options.write and timing.LINES:  # at once: what was measured is not lost with what comes after
-            page = ROOT / "docs" / ("cost.md" if options.device == "cpu" else f"cost_{options.device}.md")
+            page = ROOT / "benchmarks" / ("cost.md" if options.device == "cpu" else f"cost_{options.device}.md")
             lines = [(title, line) for line in timing.LINES]
             page.write_text(merged(page.read_text(), written(lines, options.device, options.threads)))
+            front.main()
         timing.LINES.clear()
     sys.exit("\n".join(["", *timing.FAILED]) if timing.FAILED else 0)
 
 
 def written(sections: list[tuple[str, timing.Line]], device: str, threads: int) -> str:
-    """The page: a table for each benchmark."""
+    """The full tables, one for each benchmark."""
     where = f"{torch.cuda.get_device_name()}, CUDA {torch.version.cuda}" if device == "cuda" else processor()
     where += f", {threads} thread" + "s" * (threads != 1)
     where += ", a machine with other work on it" * (os.getloadavg()[0] > (os.cpu_count() or 1) * 1.5)
     title, option = (" on a GPU", f" --device {device}") if device != "cpu" else ("", "")
     versions = {"torch": torch.__version__, "python": platform.python_version()}
-    parts = [INTRODUCTION.format(title=title, option=option, short=SHORT[device], where=where, **versions)]
+    parts = [INTRODUCTION.format(title=title, option=option, where=where, **versions)]
     for title, group in groupby(sections, lambda pair: pair[0]):
         lines = folded([line for _, line in group])
         kinds = list(dict.fromkeys(kind for line in lines for kind in line.ratios))
@@ -148,22 +149,15 @@ def ratio(value: float | None) -> str:
     return "" if value is None else f"{value:.2f}"
 
 
-INTRODUCTION = """```{{index}} ! speed, ! cost, ! slow, ! benchmark, ! memory
-```
+INTRODUCTION = """# All measurements{title}
 
-# What it costs{title}
-
-In short:
-
-{short}
-
-`python -m benchmarks --compiled{option} --write` prints everything here. It can also run the tables that one names.
+`python -m benchmarks --compiled{option} --write` measures all of it again; names of tables after it measure those.
 
 - *Plain* is the time of the plain op on the same data, without a mask. The other columns are multiples of it: below 1
   is faster than the plain op.
-- *By hand* is plain torch that gives the same numbers, and needs nothing of what lies under the mask. *On finite data*
-  is what most people write, who multiply by the mask. It is right if no NaN and no infinity lies there. *Masked / by
-  hand* is what a masked tensor costs beside that.
+- *By hand* is plain torch that gives the same numbers, whatever lies under the mask. *On finite data* is the mask as a
+  factor, which is right if no NaN and no infinity lies there. *Masked / by hand* is what a masked tensor costs beside
+  code by hand.
 - *Masked* and *packed* are this package, and so are columns that are named by the kind of their mask (*padded*,
   *random*). Other names are other packages.
 - All candidates run in turn in one process, and the numbers are medians over the rounds. On the CPU it is processor
@@ -175,29 +169,6 @@ Measured on: {where}; torch {torch}, Python {python}.
 
 Compare ratios, not the times of different tables: each table was measured by itself. The column of two threads is wall
 time. Other work on the machine shows most in its small lines."""
-
-
-SHORT = {
-    "cpu": """- On large tensors, elementwise ops take as long as without a mask.
-- With a random mask, a reduction also passes over the mask, and twice over data in the cache.
-- A mask that is constant along rows (padding) costs next to nothing.
-- On tiny tensors, each call costs some ten microseconds.
-- Padding that is [packed](packed.md) is not computed. A transformer on padded batches costs least [flat](flat.md): it
-  computes as little, and no op inside of it is masked.""",
-    "cuda": """- An encoder as large as BERT-base, half of it padding, takes 1.1 of the padded step masked, and 0.54
-  [packed](packed.md).
-- If the GPU finishes each kernel before Python can launch the next, Python is the bottleneck. A masked step of it
-  takes 2.5 to 4.5 times as long as a plain one. Make a transformer [flat](flat.md), whose ops are plain; compile
-  others, or give them a larger batch.
-- On large tensors, elementwise ops take as long as without a mask, or pass over the mask as well (1.3).
-- A reduction or a softmax with a random mask takes as long as by hand, up to 1.4 times; 4 to 5 times the op without a
-  mask. A mask that is constant along rows (padding) costs 1.3 to 1.5 times.
-- Norms with a random mask take 2 to 3 times as long as by hand.
-- With `MASKED_TENSOR_KERNELS=on`, sums, products, extremes, `logsumexp`, softmax and norms are kernels of Triton: one
-  pass for data and mask. They were tested without a GPU, and are not measured yet: `.ci/gpu` does that.
-- A recurrent layer over padding takes 7 to 8 times cuDNN's time for the padded batch, as with
-  `pack_padded_sequence`.""",
-}
 
 
 if __name__ == "__main__":

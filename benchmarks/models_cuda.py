@@ -4,7 +4,8 @@ Each model runs eagerly, compiled and captured in a CUDA graph; by hand, masked,
 part of an eager and of a compiled step, and is done once before a capture, which replays one batch.
 
 ``python -m benchmarks.models_cuda`` takes less than four minutes on an H100.  It prints a table for
-``docs/cost_cuda.md``; what raises is named there.  ``--device cpu --small`` shows that it runs, without the captures.
+``benchmarks/cost_cuda.md``; what raises is named there.  ``--device cpu --small`` shows that it runs, without
+the captures.
 """
 
 import argparse

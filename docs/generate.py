@@ -1,6 +1,7 @@
 """What is made from the code: the pages on what families mean, the list of ops, and a thumbnail."""
 
 import inspect
+import re
 from pathlib import Path
 from types import ModuleType
 
@@ -24,12 +25,19 @@ def write(folder: Path) -> None:
     folder.mkdir(exist_ok=True)
     for page in (semantics, ops, sparse_forms):
         (folder / f"{page.__name__}.md").write_text(page())
+    for page, file in EVIDENCE.items():
+        (folder / f"{page}.md").write_text(evidence(folder.parent.parent / file))
     reference.write(folder)
     (folder / "numpy_ma.md").write_text(numpy_ma.page())
     thumbnail(folder / "thumbnail.png")
     figures.write(folder)
 
 
+EVIDENCE = {
+    "measurements": "benchmarks/cost.md",
+    "measurements_cuda": "benchmarks/cost_cuda.md",
+    "scores": "tests/scores.md",
+}
 TUTORIALS = ["16", "01", "02", "08", "12", "07", "03", "05", "04", "10"]  # those that are not named follow, by name
 
 
@@ -63,6 +71,11 @@ def thumbnail(path: Path) -> None:
     axes.set_axis_off()
     figure.savefig(path)
     plt.close(figure)
+
+
+def evidence(file: Path) -> str:
+    """What stands beside the benchmarks and tests, with the tables that it names in comments."""
+    return re.sub(r"<!-- (\S+\.md) -->", lambda found: (file.parent / found[1]).read_text(), file.read_text())
 
 
 def semantics() -> str:
@@ -101,7 +114,7 @@ def ops() -> str:
         f"{len(_all())} entries spell out {counted} overloads (in-place and `out=` variants included). "
         "`python -m masked_tensor` prints the same list. An operator that is not here either decomposes into ones that "
         "are, or raises `UnsupportedOpError`, which names the ways out. "
-        "How many of torch's operator database pass: [the score](../limits.md#score-over-torchs-operator-database). "
+        "How many of torch's operator database pass: [the score](scores.md#score-over-torchs-operator-database). "
         "What the rules do: [semantics](semantics.md). In parentheses: how the op serves sparse masked tensors, "
         "[rule by rule](sparse_forms.md); one that says nothing raises `UnsupportedOpError`, which names `to_dense()`.",
     ]

@@ -11,7 +11,19 @@ import pytest
 import torch
 
 import masked_tensor as mt
-from benchmarks import balance, everyday, growth, models_cuda, packed, pictures, steps, stream, thresholds, timing
+from benchmarks import (
+    balance,
+    everyday,
+    front,
+    growth,
+    models_cuda,
+    packed,
+    pictures,
+    steps,
+    stream,
+    thresholds,
+    timing,
+)
 from benchmarks.__main__ import NAMES, merged, written
 from benchmarks.everyday_case import FINITE, Case
 from masked_tensor import settings
@@ -180,28 +192,32 @@ def test_a_table_on_a_disk_is_read_both_ways(monkeypatch: pytest.MonkeyPatch, tm
     assert all(seconds > 0 for seconds in stream.times(path, "epoch").values())
 
 
+@pytest.mark.parametrize("page", front.PAGES, ids=lambda page: page.name)
+def test_pages_begin_with_lines_of_what_was_measured(page: Path) -> None:
+    """The tables of the README and of the pages on cost are those that ``python -m benchmarks.front`` writes."""
+    text = page.read_text()
+    assert front.filled(text) == text
+    assert front.steps() in text
+
+
+def test_no_line_is_a_multiple_of_nothing() -> None:
+    """A second import takes microseconds: nothing is divided by it."""
+    for device, table in front.FULL.items():
+        lines = front.lines(device)
+        assert len(lines) > 100, table
+        imported = [cells for (_, title), cells in lines.items() if title.startswith("import, after torch")]
+        assert all(cells["masked"] == cells["masked / by hand"] == "" for cells in imported)
+
+
 def test_pages_quote_what_packed_rows_cost() -> None:
-    """The README's table and the page on packed batches have the numbers of ``docs/cost.md``."""
-    root = growth.DATA.parent.parent
-    lines = (line.split(" | ") for line in (root / "docs" / "cost.md").read_text().splitlines())
-    cost = {cells[0].removeprefix("| "): cells for cells in lines if len(cells) > 4}
-    names = ("encoder, 50%", "encoder, 75%", "Bert, 50%", "Llama, 50%", "stack, 50%")
-    wanted = [" | ".join(cost[f"{name} padding"][2:4]) for name in names]
-    table = (root / "README.md").read_text().partition("| model | padding |")[2].partition("\n\n")[0]
-    assert re.findall(r" % \| (.*) \|", table) == wanted
-    page = (root / "docs" / "packed.md").read_text()
-    shown = [cost[f"{name} padding"][3] for name in ("encoder, 50%", "encoder, 75%", "encoder, 0%", *names[2:4])]
+    """The page on packed batches has the numbers of ``benchmarks/cost.md``."""
+    names = ("encoder, 50%", "encoder, 75%", "encoder, 0%", "Bert, 50%", "Llama, 50%")
+    shown = [front.lines("CPU")["Packed rows", f"{name} padding"]["packed"] for name in names]
+    page = (front.ROOT / "docs" / "packed.md").read_text()
     assert [number for number in shown if f" {number} " not in page and f" {number}," not in page] == []
 
 
 def test_pages_quote_what_small_models_cost() -> None:
-    """The README and the page on compiling have the ratios of ``docs/cost.md``, rounded."""
-    root = growth.DATA.parent.parent
-    page = (root / "docs" / "cost.md").read_text().partition("## Everyday work\n")[2].partition("\n## ")[0]
-    head, _, *lines = ([c.strip() for c in line.split("|")[1:-1]] for line in page.splitlines() if line.startswith("|"))
-    cost = {cells[0]: dict(zip(head, cells, strict=True))["masked / by hand"] for cells in lines}
-    said = " ".join((root / "README.md").read_text().split())
-    small, large = (f"{float(cost[f'MLP b{batch} h{width}']):.1f}" for batch, width in ((256, 64), (1024, 256)))
-    assert f"takes {small} times as long with batches of 256 and width 64" in said
-    assert f"{large} times with 1024 and 256" in said
-    assert f"takes {small} times" in (root / "docs" / "compiling.md").read_text()
+    """The page on compiling has the ratio of ``benchmarks/cost.md``, rounded."""
+    small = float(front.lines("CPU")["Everyday work", "MLP b256 h64"]["masked / by hand"])
+    assert f"takes {small:.1f} times" in (front.ROOT / "docs" / "compiling.md").read_text()

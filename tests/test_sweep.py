@@ -9,7 +9,7 @@ from .helpers.pinned import with_pinned
 from .oracles import ORACLES
 from .sweep import REASONS, SKIPPED, judge, score
 
-DOCUMENTED = Path(__file__).parent.parent / "docs" / "score.md"
+DOCUMENTED = Path(__file__).parent / "score.md"
 
 
 @pytest.mark.parametrize("name", sorted(set(database.ENTRIES) - set(ORACLES) - set(SKIPPED)))
@@ -25,4 +25,4 @@ def test_entry(name: str) -> None:
 def test_the_documented_score_is_up_to_date() -> None:
     """What passes the laws is the business of the law tests: here every entry runs once, forward and backward."""
     current = score([judge(name, laws=False) for name in database.ENTRIES])
-    assert current == DOCUMENTED.read_text(), "run: python -m tests.sweep > docs/score.md"
+    assert current == DOCUMENTED.read_text(), "run: python -m tests.sweep > tests/score.md"

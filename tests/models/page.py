@@ -1,5 +1,6 @@
 """The page: what was found, counted, and a table of every type with what was seen and why."""
 
+import re
 from collections import Counter
 from importlib.metadata import version
 from pathlib import Path
@@ -52,6 +53,7 @@ OUTCOMES = {
     "not built": "not built: no tiny configuration works",
 }
 VARIANTS = ("eager", "default")
+ALL_HEADS = re.compile(r"(\d+), \1, \1 of \1")
 ALL = """The column *heads* says how many heads are exact or helped, padded behind, in front, and packed; and of how
 many ([below](#heads)). *Flat* is the type after `mt.flat(model)` ([below](#flat-tokens))."""
 
@@ -116,15 +118,19 @@ def _packed(found: Found, packed: Found) -> str:
 
 
 def _table(found: Found, heads: bool = False, left: bool = False) -> str:
-    """A line for each type: what it does, what was seen where it is not exact or rounds, and why."""
+    """The types that are exact in every column, by name; a line for each other: what was seen, and why."""
     variants, more = [*VARIANTS, *["left"] * left], ["flat", "heads"] * heads
     titles = ["type", *variants, *more, "what was seen"]
-    lines = [f"| {' | '.join(titles)} |", "|" + "---|" * len(titles)]
+    exact, lines = [], [f"| {' | '.join(titles)} |", "|" + "---|" * len(titles)]
     for name, verdicts in sorted(found.items(), key=lambda item: item[0].lower()):
-        outcomes = " | ".join(verdicts[v][0] if v in verdicts else "" for v in variants)
-        outcomes += f" | {flat_page.column(name)} | {head_page.column(name)}" * heads
-        lines.append(f"| `{name}` | {outcomes} | {_seen(verdicts, REASONS.get(name, ''))} |")
-    return "\n".join(lines)
+        outcomes = [verdicts[v][0] if v in verdicts else "" for v in variants]
+        outcomes += [flat_page.column(name), head_page.column(name)] * heads
+        seen = _seen(verdicts, REASONS.get(name, ""))
+        if not seen and all(outcome == "exact" or ALL_HEADS.fullmatch(outcome) for outcome in outcomes):
+            exact.append(f"`{name}`")
+        else:
+            lines.append(f"| `{name}` | {' | '.join(outcomes)} | {seen} |")
+    return f"Exact in every column ({len(exact)} types): {', '.join(exact)}.\n\nThe others:\n\n" + "\n".join(lines)
 
 
 def _seen(verdicts: dict[str, Any], reason: str) -> str:

@@ -7,5 +7,5 @@ dtype, shape, strides, identity, exceptions, in-place writes, random draws and g
 ``python -m tests.shadow --garbage FILE [pytest args]`` masks entries at random.  What a call gives must not depend on
 the data under the mask: NaN, inf, 1e30, out-of-range integers.
 
-``--record NAME`` writes the counts of a run into ``docs/shadow.md``, in the line of NAME.
+``--record NAME`` writes the counts of a run into ``tests/shadow/score.md``, in the line of NAME.
 """

@@ -13,7 +13,7 @@ import pytest
 
 from .mode import TIMES, Shadow
 
-PAGE = Path(__file__).parents[2] / "docs" / "shadow.md"
+PAGE = Path(__file__).parent / "score.md"
 COLUMNS = {
     "equal": "computed",
     "with gradients": "gradients",
@@ -107,7 +107,7 @@ def record(name: str, shadow: Shadow) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser("python -m tests.shadow", description=__doc__)
     parser.add_argument("--garbage", action="store_true", help="random masks, with garbage under them")
-    parser.add_argument("--record", metavar="NAME", help="write the counts into docs/shadow.md")
+    parser.add_argument("--record", metavar="NAME", help="write the counts into tests/shadow/score.md")
     parser.add_argument("--log", type=argparse.FileType("w"), help="a file for each difference, as it is found")
     parser.add_argument("--times", type=int, default=TIMES, help="how often a call is repeated with other values")
     parser.add_argument("--most", type=int, metavar="CALLS", help="of one function in a test, such as x[i, j]")
