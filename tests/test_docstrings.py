@@ -253,9 +253,10 @@ def documented(name: str) -> tuple[type[BaseException], ...]:
 
 
 def called(node: ast.AST, function: FunctionType) -> Any:
-    """What a name in a function's source stands for, if it is a global one."""
+    """What a name in a function's source stands for, if it is a global one, or one of the function around it."""
     try:
-        return eval(compile(ast.Expression(node), "name", "eval"), function.__globals__)
+        names = function.__globals__ | dict(inspect.getclosurevars(function).nonlocals)
+        return eval(compile(ast.Expression(node), "name", "eval"), names)
     except Exception:
         return None
 

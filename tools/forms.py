@@ -3,11 +3,12 @@
     python tools/forms.py
 
 The signatures are those in the code; what they give depends on what they are given: masked in, masked out; plain in,
-plain out.  A test runs this and compares.
+plain out.  The docstring is with the first: editors look for it here.  A test runs this and compares.
 """
 
 import ast
 import inspect
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -42,6 +43,7 @@ def text() -> str:
     lines = [HEAD + "\n".join(own), "", 'T = TypeVar("T", Tensor, MaskedTensor)', "", f"__all__ = {names!r}", ""]
     for name in names:
         variants = list(_variants(_source(name)))
+        variants[0] = f'{variants[0].removesuffix(" ...")}\n    """{getattr(functional, name).__doc__}"""'
         for variant in variants:
             lines += ["@overload"] * (len(variants) > 1) + [variant]
     return "\n".join(lines) + "\n"
@@ -56,9 +58,13 @@ def _aliases() -> Iterator[tuple[str, str]]:
 
 def _source(name: str) -> ast.FunctionDef:
     function = inspect.unwrap(getattr(functional, name))
-    node = ast.parse(inspect.getsource(function)).body[0]
+    source = inspect.getsource(function)
+    node = ast.parse(textwrap.dedent(source)).body[0]
     assert isinstance(node, ast.FunctionDef)
     node.decorator_list = []
+    if source[0] == " ":  # one of several functions that are made in one place
+        gives = inspect.formatannotation(function.__annotations__["return"]).replace("torch.Tensor", "Tensor")
+        node.name, node.returns = name, ast.parse(gives, mode="eval").body
     return node
 
 

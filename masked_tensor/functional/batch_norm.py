@@ -36,8 +36,6 @@ def instance_norm(
         use_input_stats (bool, optional): False normalizes with the running statistics.
         momentum (float, optional): The weight of new statistics in the running ones.
         eps (float, optional): Added to the variance.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
 
     Returns:
         Tensor: ``input``'s shape and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.
@@ -45,7 +43,6 @@ def instance_norm(
     Raises:
         TypeError: ``input`` is not a tensor, ``mask`` is neither None nor a plain tensor, or ``input`` is sparse and a
             parameter is not plain and strided.
-        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
         RuntimeError: The running statistics or parameters do not have one entry per channel.
         UnsupportedOpError: A parameter is masked and sparse.
 
@@ -90,8 +87,6 @@ def batch_norm(
         training (bool, optional): Normalize with the statistics of ``input``; False takes the running ones.
         momentum (float, optional): The weight of new statistics in the running ones.
         eps (float, optional): Added to the variance.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
 
     Returns:
         Tensor: ``input``'s shape and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.
@@ -99,7 +94,6 @@ def batch_norm(
     Raises:
         TypeError: ``input`` is not a tensor, ``mask`` is neither None nor a plain tensor, or ``input`` is sparse and a
             parameter is not plain and strided.
-        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
         RuntimeError: There are no running statistics and ``training`` is False, or one does not have one entry per
             channel.
         UnsupportedOpError: A parameter is masked and sparse.

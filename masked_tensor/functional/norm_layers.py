@@ -39,8 +39,6 @@ def layer_norm(
         weight (Tensor, optional): Shape ``normalized_shape``, in ``input``'s dtype: multiplies the result.
         bias (Tensor, optional): Shape ``normalized_shape``, in ``input``'s dtype: added to the result.
         eps (float, optional): Added to the variance.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
 
     Returns:
         Tensor: ``input``'s shape and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.
@@ -48,7 +46,6 @@ def layer_norm(
     Raises:
         TypeError: ``input`` is not a tensor, ``mask`` is neither None nor a plain tensor, or ``input`` is sparse and a
             parameter is not plain and strided.
-        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
         RuntimeError: ``input`` does not end in ``normalized_shape``.
         UnsupportedOpError: A parameter is masked and sparse.
 
@@ -83,8 +80,6 @@ def rms_norm(
         normalized_shape (tuple of int): The last dimensions of ``input``.
         weight (Tensor, optional): Shape ``normalized_shape``, in ``input``'s dtype: multiplies the result.
         eps (float, optional): Added to the mean square; by default the dtype's machine epsilon.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
 
     Returns:
         Tensor: ``input``'s shape and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.
@@ -92,7 +87,6 @@ def rms_norm(
     Raises:
         TypeError: ``input`` is not a tensor, ``mask`` is neither None nor a plain tensor, or ``input`` is sparse and a
             parameter is not plain and strided.
-        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
         RuntimeError: ``input`` does not end in ``normalized_shape``.
         UnsupportedOpError: A parameter is masked and sparse.
 
@@ -129,8 +123,6 @@ def group_norm(
         weight (Tensor, optional): ``(C,)``, in ``input``'s dtype, plain: multiplies the result.
         bias (Tensor, optional): ``(C,)``, in ``input``'s dtype, plain: added to the result.
         eps (float, optional): Added to the variance.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
 
     Returns:
         Tensor: ``input``'s shape and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.
@@ -138,7 +130,6 @@ def group_norm(
     Raises:
         TypeError: ``input`` is not a tensor, ``mask`` is neither None nor a plain tensor, or ``input`` is sparse and a
             parameter is not plain and strided.
-        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
         RuntimeError: ``num_groups`` does not divide ``C``.
         UnsupportedOpError: A parameter is masked and sparse.
 
@@ -169,14 +160,11 @@ def local_response_norm(
         alpha (float, optional): The factor of the mean.
         beta (float, optional): The exponent.
         k (float, optional): What is added to the mean.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
 
     Returns:
         Tensor: ``input``'s shape and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
         ValueError: ``input`` has fewer than three dimensions, or ``mask`` does not broadcast to it or lies on another
             device.
 

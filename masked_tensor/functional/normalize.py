@@ -33,17 +33,11 @@ def normalize(
         p (float, optional): The order of the norm.
         dim (int, optional): The dimension to go along.
         eps (float, optional): The smallest divisor.
-        dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
 
     Returns:
         Tensor: ``input``'s shape, layout and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
-        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
-        IndexError: ``dim`` is out of range.
         RuntimeError: ``input`` is neither floating point nor complex.
 
     Example:

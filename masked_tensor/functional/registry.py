@@ -4,6 +4,7 @@ A form is listed where it is defined, by one of the two decorators: ``form``, or
 names for torch's arguments (``axis`` for ``dim``, and the like), as torch's own functions do.
 """
 
+import sys
 from collections.abc import Callable, Sequence
 from functools import partial, update_wrapper
 from types import FunctionType
@@ -17,6 +18,7 @@ from ..engine.boundary.packed import any_packed
 from ..packing.lengths import lost
 from ..packing.lengths_table import FORM_KINDS
 from ..shared.arguments import WRONG, explain
+from .wording import complete
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -44,10 +46,31 @@ def form(function: Callable[P, R]) -> Callable[P, R]:
     return listed
 
 
+def row(
+    make: Callable[..., Callable[P, Any]], *facts: Any, packed: Callable[..., Any] | None = None, **more: Any
+) -> Callable[[Callable[[], R]], Callable[P, R]]:
+    """One of several forms with the same arguments: ``make(name, *facts, **more)`` is its function.
+
+    What is decorated gives it a name, a docstring and the kind of its result. ``packed`` as :func:`as_torch` has it.
+    """
+
+    def listed(said: Any) -> Any:
+        function: Any = make(said.__name__, *facts, **more)
+        function.__name__, function.__qualname__, function.__module__ = said.__name__, said.__name__, said.__module__
+        function.__doc__, function.__annotations__["return"] = said.__doc__, said.__annotations__["return"]
+        return as_torch(packed=packed)(function)
+
+    return listed
+
+
 def _listed(call: Any, function: Any) -> Any:
     """``call`` in the place of ``function``: with the globals of that file, where doctest looks for its example."""
-    own = FunctionType(call.__code__, function.__globals__, function.__name__, None, call.__closure__)
+    place = vars(sys.modules[function.__module__])
+    own = FunctionType(call.__code__, place, function.__name__, None, call.__closure__)
     FORMS[function.__name__] = update_wrapper(own, function)
+    if "mask" in (function.__kwdefaults__ or ()):
+        code = function.__code__
+        own.__doc__ = complete(function.__doc__, code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
     return own
 
 
@@ -56,7 +79,7 @@ def as_torch(function: Callable[P, R]) -> Callable[P, R]: ...
 
 
 @overload
-def as_torch(*, packed: Callable[..., Any]) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+def as_torch(*, packed: Callable[..., Any] | None) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 
 
 def as_torch(function: Any = None, *, packed: Callable[..., Any] | None = None) -> Any:

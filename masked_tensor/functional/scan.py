@@ -25,18 +25,10 @@ def cumsum(input: Tensor, dim: int, *, dtype: torch.dtype | None = None, mask: T
     Args:
         input (Tensor): Any shape, layout and dtype; plain, or a MaskedTensor, whose own mask counts, too.
         dim (int): The dimension to go along. ``axis`` is the same.
-        dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
 
     Returns:
         Tensor: ``input``'s shape and layout, in ``dtype`` if it is given, else in ``input``'s dtype; int64 for integers
         and bools. A MaskedTensor if ``input`` is one.
-
-    Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
-        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
-        IndexError: ``dim`` is out of range.
 
     Example:
         >>> mt.cumsum(torch.tensor([1, 2, 3]), 0, mask=torch.tensor([True, False, True]))
@@ -58,18 +50,10 @@ def cumprod(input: Tensor, dim: int, *, dtype: torch.dtype | None = None, mask: 
     Args:
         input (Tensor): Any shape, layout and dtype; plain, or a MaskedTensor, whose own mask counts, too.
         dim (int): The dimension to go along. ``axis`` is the same.
-        dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
 
     Returns:
         Tensor: ``input``'s shape and layout, in ``dtype`` if it is given, else in ``input``'s dtype; int64 for integers
         and bools. A MaskedTensor if ``input`` is one.
-
-    Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
-        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
-        IndexError: ``dim`` is out of range.
 
     Example:
         >>> mt.cumprod(torch.tensor([2, 9, 3]), 0, mask=torch.tensor([True, False, True]))
@@ -92,17 +76,11 @@ def logcumsumexp(input: Tensor, dim: int, *, dtype: torch.dtype | None = None, m
         input (Tensor): Floating point or complex, of any shape and layout; plain, or a MaskedTensor, whose own mask
             counts, too.
         dim (int): The dimension to go along. ``axis`` is the same.
-        dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
 
     Returns:
         Tensor: ``input``'s shape, layout and dtype. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
-        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
-        IndexError: ``dim`` is out of range.
         RuntimeError: ``input`` is neither floating point nor complex.
 
     Example:
@@ -128,17 +106,12 @@ def cummax(input: Tensor, dim: int, *, mask: Tensor | None = None) -> torch.retu
         input (Tensor): Any shape and layout, any dtype but complex; plain, or a MaskedTensor, whose own mask counts,
             too.
         dim (int): The dimension to go along. ``axis`` is the same.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
 
     Returns:
         tuple: A named tuple ``(values, indices)`` of ``input``'s shape: values in its dtype, and the int64 position
         along ``dim`` of the last entry that is the maximum. MaskedTensors if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
-        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
-        IndexError: ``dim`` is out of range.
         NotImplementedError: ``input`` is complex, which has no order.
 
     Example:
@@ -164,17 +137,12 @@ def cummin(input: Tensor, dim: int, *, mask: Tensor | None = None) -> torch.retu
         input (Tensor): Any shape and layout, any dtype but complex; plain, or a MaskedTensor, whose own mask counts,
             too.
         dim (int): The dimension to go along. ``axis`` is the same.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
 
     Returns:
         tuple: A named tuple ``(values, indices)`` of ``input``'s shape: values in its dtype, and the int64 position
         along ``dim`` of the last entry that is the minimum. MaskedTensors if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
-        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
-        IndexError: ``dim`` is out of range.
         NotImplementedError: ``input`` is complex, which has no order.
 
     Example:

@@ -28,9 +28,6 @@ def softmax(
     Args:
         input (Tensor): Floating point, of any shape and layout; plain, or a MaskedTensor, whose own mask counts, too.
         dim (int): The dimension to go along. ``axis`` is the same.
-        dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
         mode (str, optional): What a slice without a finite entry gives. ``"safe"``: zeros, with zero gradients, if
             nothing is valid, and NaN if all valid entries are -inf, as in torch. ``"inf_as_zero"``: zeros in both
             cases, as torch's ``_safe_softmax``. ``"none"``: NaN in both cases, by the plain formula.
@@ -39,10 +36,8 @@ def softmax(
         Tensor: ``input``'s shape, layout and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; or ``mode`` is not one of the
             allowed values.
-        IndexError: ``dim`` is out of range.
         RuntimeError: ``input`` is neither floating point nor complex.
 
     Example:
@@ -70,9 +65,6 @@ def log_softmax(
     Args:
         input (Tensor): Floating point, of any shape and layout; plain, or a MaskedTensor, whose own mask counts, too.
         dim (int): The dimension to go along. ``axis`` is the same.
-        dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
         mode (str, optional): What a slice without a finite entry gives. ``"safe"``: zeros, with zero gradients, if
             nothing is valid, and NaN if all valid entries are -inf, as in torch. ``"inf_as_zero"``: zeros in both
             cases, as torch's ``_safe_softmax``. ``"none"``: NaN in both cases, by the plain formula.
@@ -81,10 +73,8 @@ def log_softmax(
         Tensor: ``input``'s shape, layout and dtype, -inf where it is masked. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; or ``mode`` is not one of the
             allowed values.
-        IndexError: ``dim`` is out of range.
         RuntimeError: ``input`` is neither floating point nor complex.
 
     Example:
@@ -110,9 +100,6 @@ def softmin(
     Args:
         input (Tensor): Floating point, of any shape and layout; plain, or a MaskedTensor, whose own mask counts, too.
         dim (int): The dimension to go along. ``axis`` is the same.
-        dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
         mode (str, optional): What a slice without a finite entry gives. ``"safe"``: zeros, with zero gradients, if
             nothing is valid, and NaN if all valid entries are -inf, as in torch. ``"inf_as_zero"``: zeros in both
             cases, as torch's ``_safe_softmax``. ``"none"``: NaN in both cases, by the plain formula.
@@ -121,10 +108,8 @@ def softmin(
         Tensor: ``input``'s shape, layout and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; or ``mode`` is not one of the
             allowed values.
-        IndexError: ``dim`` is out of range.
         RuntimeError: ``input`` is neither floating point nor complex.
 
     Example:

@@ -37,9 +37,6 @@ def nll_loss(
         ignore_index (int, optional): A target that does not count.
         reduction (str, optional): ``"mean"`` divides the sum by the weights of the targets that count, ``"sum"`` does
             not, ``"none"`` gives the loss of each target.
-        mask (Tensor, optional): True = valid entry of ``input``; bool, of any layout, broadcastable to it.
-        target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
-        fill_value (number, optional): The loss if nothing is valid; by default NaN for a mean and 0 for a sum.
 
     Returns:
         Tensor: A 0-d loss in ``input``'s dtype, or with ``reduction="none"`` one of the shape of the target classes, 0
@@ -47,7 +44,6 @@ def nll_loss(
         masked.
 
     Raises:
-        TypeError: An operand is not a tensor, or a mask is neither None nor a plain tensor.
         ValueError: ``reduction`` is not one of the allowed values, the batch sizes differ, or a mask does not broadcast
             to its operand or lies on another device.
         RuntimeError: ``target`` is not int64, or the shapes do not fit.
@@ -106,9 +102,6 @@ def cross_entropy(
         label_smoothing (float, optional): The share of the target that is given to all classes alike.
         reduction (str, optional): ``"mean"`` divides the sum by the weights of the targets that count, ``"sum"`` does
             not, ``"none"`` gives the loss of each target.
-        mask (Tensor, optional): True = valid entry of ``input``; bool, of any layout, broadcastable to it.
-        target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
-        fill_value (number, optional): The loss if nothing is valid; by default NaN for a mean and 0 for a sum.
 
     Returns:
         Tensor: A 0-d loss in ``input``'s dtype, or with ``reduction="none"`` one of the shape of the target classes, 0
@@ -116,7 +109,6 @@ def cross_entropy(
         masked.
 
     Raises:
-        TypeError: An operand is not a tensor, or a mask is neither None nor a plain tensor.
         ValueError: ``reduction`` is not one of the allowed values, the batch sizes differ, or a mask does not broadcast
             to its operand or lies on another device.
         RuntimeError: ``target`` is neither int64 nor of ``input``'s dtype.

@@ -55,20 +55,12 @@ def mse_loss(
         target (Tensor): Floating point, broadcastable to ``input``; plain or a MaskedTensor.
         weight (Tensor, optional): Broadcastable to ``input``, in its dtype: multiplies the loss of each entry. A mean
             divides by the sum of the weights of valid entries.
-        reduction (str, optional): ``"mean"`` divides the sum by the number of valid entries, ``"sum"`` does not,
-            ``"none"`` gives the loss of each entry.
-        mask (Tensor, optional): True = valid entry of ``input``; bool, of any layout, broadcastable to it.
-        target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
-        fill_value (number, optional): The loss if nothing is valid; by default NaN for a mean and 0 for a sum.
 
     Returns:
         Tensor: A 0-d loss in ``input``'s dtype, or with ``reduction="none"`` one of ``input``'s shape, 0 where an entry
         is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
 
     Raises:
-        TypeError: An operand is not a tensor, or a mask is neither None nor a plain tensor.
-        ValueError: ``reduction`` is not one of the allowed values, or a mask does not broadcast to its operand or lies
-            on another device.
         RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
         UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
 
@@ -107,20 +99,12 @@ def l1_loss(
         target (Tensor): Floating point, broadcastable to ``input``; plain or a MaskedTensor.
         weight (Tensor, optional): Broadcastable to ``input``, in its dtype: multiplies the loss of each entry. A mean
             divides by the sum of the weights of valid entries.
-        reduction (str, optional): ``"mean"`` divides the sum by the number of valid entries, ``"sum"`` does not,
-            ``"none"`` gives the loss of each entry.
-        mask (Tensor, optional): True = valid entry of ``input``; bool, of any layout, broadcastable to it.
-        target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
-        fill_value (number, optional): The loss if nothing is valid; by default NaN for a mean and 0 for a sum.
 
     Returns:
         Tensor: A 0-d loss in ``input``'s dtype, or with ``reduction="none"`` one of ``input``'s shape, 0 where an entry
         is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
 
     Raises:
-        TypeError: An operand is not a tensor, or a mask is neither None nor a plain tensor.
-        ValueError: ``reduction`` is not one of the allowed values, or a mask does not broadcast to its operand or lies
-            on another device.
         RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
         UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
 
@@ -156,20 +140,12 @@ def smooth_l1_loss(
         input (Tensor): Floating point, of any shape; plain or a MaskedTensor.
         target (Tensor): Floating point, broadcastable to ``input``; plain or a MaskedTensor.
         beta (float, optional): Where the squared part ends.
-        reduction (str, optional): ``"mean"`` divides the sum by the number of valid entries, ``"sum"`` does not,
-            ``"none"`` gives the loss of each entry.
-        mask (Tensor, optional): True = valid entry of ``input``; bool, of any layout, broadcastable to it.
-        target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
-        fill_value (number, optional): The loss if nothing is valid; by default NaN for a mean and 0 for a sum.
 
     Returns:
         Tensor: A 0-d loss in ``input``'s dtype, or with ``reduction="none"`` one of ``input``'s shape, 0 where an entry
         is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
 
     Raises:
-        TypeError: An operand is not a tensor, or a mask is neither None nor a plain tensor.
-        ValueError: ``reduction`` is not one of the allowed values, or a mask does not broadcast to its operand or lies
-            on another device.
         RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
         UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
 
@@ -207,23 +183,15 @@ def huber_loss(
     Args:
         input (Tensor): Floating point, of any shape; plain or a MaskedTensor.
         target (Tensor): Floating point, broadcastable to ``input``; plain or a MaskedTensor.
-        reduction (str, optional): ``"mean"`` divides the sum by the number of valid entries, ``"sum"`` does not,
-            ``"none"`` gives the loss of each entry.
         delta (float, optional): Where the squared part ends.
         weight (Tensor, optional): Broadcastable to ``input``, in its dtype: multiplies the loss of each entry. A mean
             divides by the sum of the weights of valid entries.
-        mask (Tensor, optional): True = valid entry of ``input``; bool, of any layout, broadcastable to it.
-        target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
-        fill_value (number, optional): The loss if nothing is valid; by default NaN for a mean and 0 for a sum.
 
     Returns:
         Tensor: A 0-d loss in ``input``'s dtype, or with ``reduction="none"`` one of ``input``'s shape, 0 where an entry
         is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
 
     Raises:
-        TypeError: An operand is not a tensor, or a mask is neither None nor a plain tensor.
-        ValueError: ``reduction`` is not one of the allowed values, or a mask does not broadcast to its operand or lies
-            on another device.
         RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
         UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
 
@@ -259,20 +227,12 @@ def hinge_embedding_loss(
         input (Tensor): Floating point, of any shape; plain or a MaskedTensor.
         target (Tensor): 1 or -1, of any dtype, broadcastable to ``input``; plain or a MaskedTensor.
         margin (float, optional): The distance that entries of -1 should have.
-        reduction (str, optional): ``"mean"`` divides the sum by the number of valid entries, ``"sum"`` does not,
-            ``"none"`` gives the loss of each entry.
-        mask (Tensor, optional): True = valid entry of ``input``; bool, of any layout, broadcastable to it.
-        target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
-        fill_value (number, optional): The loss if nothing is valid; by default NaN for a mean and 0 for a sum.
 
     Returns:
         Tensor: A 0-d loss in ``input``'s dtype, or with ``reduction="none"`` one of ``input``'s shape, 0 where an entry
         is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
 
     Raises:
-        TypeError: An operand is not a tensor, or a mask is neither None nor a plain tensor.
-        ValueError: ``reduction`` is not one of the allowed values, or a mask does not broadcast to its operand or lies
-            on another device.
         RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
         UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
 
@@ -305,20 +265,12 @@ def soft_margin_loss(
     Args:
         input (Tensor): Floating point, of any shape; plain or a MaskedTensor.
         target (Tensor): 1 or -1, of any dtype, broadcastable to ``input``; plain or a MaskedTensor.
-        reduction (str, optional): ``"mean"`` divides the sum by the number of valid entries, ``"sum"`` does not,
-            ``"none"`` gives the loss of each entry.
-        mask (Tensor, optional): True = valid entry of ``input``; bool, of any layout, broadcastable to it.
-        target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
-        fill_value (number, optional): The loss if nothing is valid; by default NaN for a mean and 0 for a sum.
 
     Returns:
         Tensor: A 0-d loss in ``input``'s dtype, or with ``reduction="none"`` one of ``input``'s shape, 0 where an entry
         is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
 
     Raises:
-        TypeError: An operand is not a tensor, or a mask is neither None nor a plain tensor.
-        ValueError: ``reduction`` is not one of the allowed values, or a mask does not broadcast to its operand or lies
-            on another device.
         RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
         UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
 

@@ -35,20 +35,12 @@ def binary_cross_entropy(
         target (Tensor): Floating point, broadcastable to ``input``; plain or a MaskedTensor.
         weight (Tensor, optional): Broadcastable to ``input``, in its dtype: multiplies the loss of each entry. The
             divisor of a mean stays the number of valid entries, as in torch.
-        reduction (str, optional): ``"mean"`` divides the sum by the number of valid entries, ``"sum"`` does not,
-            ``"none"`` gives the loss of each entry.
-        mask (Tensor, optional): True = valid entry of ``input``; bool, of any layout, broadcastable to it.
-        target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
-        fill_value (number, optional): The loss if nothing is valid; by default NaN for a mean and 0 for a sum.
 
     Returns:
         Tensor: A 0-d loss in ``input``'s dtype, or with ``reduction="none"`` one of ``input``'s shape, 0 where an entry
         is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
 
     Raises:
-        TypeError: An operand is not a tensor, or a mask is neither None nor a plain tensor.
-        ValueError: ``reduction`` is not one of the allowed values, or a mask does not broadcast to its operand or lies
-            on another device.
         RuntimeError: The shapes do not broadcast, or a valid entry of ``input`` is no probability.
         UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
 
@@ -87,20 +79,12 @@ def binary_cross_entropy_with_logits(
             divisor of a mean stays the number of valid entries, as in torch.
         pos_weight (Tensor, optional): Broadcastable to ``input``, in its dtype: multiplies the loss of positive
             targets.
-        reduction (str, optional): ``"mean"`` divides the sum by the number of valid entries, ``"sum"`` does not,
-            ``"none"`` gives the loss of each entry.
-        mask (Tensor, optional): True = valid entry of ``input``; bool, of any layout, broadcastable to it.
-        target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
-        fill_value (number, optional): The loss if nothing is valid; by default NaN for a mean and 0 for a sum.
 
     Returns:
         Tensor: A 0-d loss in ``input``'s dtype, or with ``reduction="none"`` one of ``input``'s shape, 0 where an entry
         is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
 
     Raises:
-        TypeError: An operand is not a tensor, or a mask is neither None nor a plain tensor.
-        ValueError: ``reduction`` is not one of the allowed values, or a mask does not broadcast to its operand or lies
-            on another device.
         RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
         UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
 
@@ -139,18 +123,12 @@ def kl_div(
         reduction (str, optional): ``"mean"`` divides the sum by the number of valid entries, ``"batchmean"`` by the
             number of indices of the first dimension with a valid entry, ``"sum"`` does not, ``"none"`` gives the loss
             of each entry.
-        mask (Tensor, optional): True = valid entry of ``input``; bool, of any layout, broadcastable to it.
-        target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
-        fill_value (number, optional): The loss if nothing is valid; by default NaN for a mean and 0 for a sum.
 
     Returns:
         Tensor: A 0-d loss in ``input``'s dtype, or with ``reduction="none"`` one of ``input``'s shape, 0 where an entry
         is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
 
     Raises:
-        TypeError: An operand is not a tensor, or a mask is neither None nor a plain tensor.
-        ValueError: ``reduction`` is not one of the allowed values, or a mask does not broadcast to its operand or lies
-            on another device.
         RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
         UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
 
@@ -207,20 +185,12 @@ def poisson_nll_loss(
         log_input (bool, optional): False for the rate itself: ``input - target * log(input + eps)``.
         full (bool, optional): Add Stirling's approximation of ``log(target!)``.
         eps (float, optional): Keeps the logarithm finite.
-        reduction (str, optional): ``"mean"`` divides the sum by the number of valid entries, ``"sum"`` does not,
-            ``"none"`` gives the loss of each entry.
-        mask (Tensor, optional): True = valid entry of ``input``; bool, of any layout, broadcastable to it.
-        target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
-        fill_value (number, optional): The loss if nothing is valid; by default NaN for a mean and 0 for a sum.
 
     Returns:
         Tensor: A 0-d loss in ``input``'s dtype, or with ``reduction="none"`` one of ``input``'s shape, 0 where an entry
         is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
 
     Raises:
-        TypeError: An operand is not a tensor, or a mask is neither None nor a plain tensor.
-        ValueError: ``reduction`` is not one of the allowed values, or a mask does not broadcast to its operand or lies
-            on another device.
         RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
         UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
 
@@ -261,18 +231,12 @@ def gaussian_nll_loss(
             the last; or a float.
         full (bool, optional): Add ``0.5 * log(2 * pi)``.
         eps (float, optional): The smallest variance.
-        reduction (str, optional): ``"mean"`` divides the sum by the number of valid entries, ``"sum"`` does not,
-            ``"none"`` gives the loss of each entry.
-        mask (Tensor, optional): True = valid entry of ``input``; bool, of any layout, broadcastable to it.
-        target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
-        fill_value (number, optional): The loss if nothing is valid; by default NaN for a mean and 0 for a sum.
 
     Returns:
         Tensor: A 0-d loss in ``input``'s dtype, or with ``reduction="none"`` one of ``input``'s shape, 0 where an entry
         is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
 
     Raises:
-        TypeError: An operand is not a tensor, or a mask is neither None nor a plain tensor.
         ValueError: ``reduction`` is not one of the allowed values, a valid variance is negative, or a mask does not
             broadcast to its operand or lies on another device.
         RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.

@@ -37,20 +37,13 @@ def margin_ranking_loss(
         target (Tensor): 1 where ``input1`` should be larger, -1 where ``input2`` should, of any dtype, broadcastable to
             ``input1``; plain or a MaskedTensor.
         margin (float, optional): The least difference that is not penalized.
-        reduction (str, optional): ``"mean"`` divides the sum by the number of valid entries, ``"sum"`` does not,
-            ``"none"`` gives the loss of each entry.
         mask (Tensor, optional): True = valid entry of ``input1``; bool, of any layout, broadcastable to it.
-        target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
-        fill_value (number, optional): The loss if nothing is valid; by default NaN for a mean and 0 for a sum.
 
     Returns:
         Tensor: A 0-d loss in ``input1``'s dtype, or with ``reduction="none"`` one of ``input1``'s shape, 0 where an
         entry is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
 
     Raises:
-        TypeError: An operand is not a tensor, or a mask is neither None nor a plain tensor.
-        ValueError: ``reduction`` is not one of the allowed values, or a mask does not broadcast to its operand or lies
-            on another device.
         RuntimeError: The shapes do not broadcast, or ``input1`` is not floating point.
         UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
 
@@ -92,8 +85,6 @@ def cosine_embedding_loss(
         reduction (str, optional): ``"mean"`` divides the sum by the number of valid pairs, ``"sum"`` does not,
             ``"none"`` gives the loss of each pair.
         mask (Tensor, optional): True = valid entry of ``input1``; bool, of any layout, broadcastable to it.
-        target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
-        fill_value (number, optional): The loss if nothing is valid; by default NaN for a mean and 0 for a sum.
 
     Returns:
         Tensor: A 0-d loss in the dtype of the first operand, or with ``reduction="none"`` one of shape ``(N,)``, 0
@@ -101,9 +92,6 @@ def cosine_embedding_loss(
         is masked.
 
     Raises:
-        TypeError: An operand is not a tensor, or a mask is neither None nor a plain tensor.
-        ValueError: ``reduction`` is not one of the allowed values, or a mask does not broadcast to its operand or lies
-            on another device.
         RuntimeError: The shapes do not broadcast, or ``input1`` is not floating point.
         UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
 
@@ -151,7 +139,6 @@ def triplet_margin_loss(
             ``"none"`` gives the loss of each triplet.
         mask (Tensor, optional): True = valid entry of ``anchor``; bool, of any layout, broadcastable to it.
         target_mask (Tensor, optional): True = valid entry of ``negative``; bool, of any layout, broadcastable to it.
-        fill_value (number, optional): The loss if nothing is valid; by default NaN for a mean and 0 for a sum.
 
     Returns:
         Tensor: A 0-d loss in the dtype of the first operand, or with ``reduction="none"`` one of shape ``(N,)``, 0
@@ -159,9 +146,6 @@ def triplet_margin_loss(
         is masked.
 
     Raises:
-        TypeError: An operand is not a tensor, or a mask is neither None nor a plain tensor.
-        ValueError: ``reduction`` is not one of the allowed values, or a mask does not broadcast to its operand or lies
-            on another device.
         RuntimeError: The shapes do not broadcast, or ``anchor`` is not floating point.
         UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
 
@@ -207,9 +191,6 @@ def multi_margin_loss(
         weight (Tensor, optional): ``(C,)``, in ``input``'s dtype: multiplies the terms of each target class.
         reduction (str, optional): ``"mean"`` divides the sum by the number of valid samples, ``"sum"`` does not,
             ``"none"`` gives the loss of each sample.
-        mask (Tensor, optional): True = valid entry of ``input``; bool, of any layout, broadcastable to it.
-        target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
-        fill_value (number, optional): The loss if nothing is valid; by default NaN for a mean and 0 for a sum.
 
     Returns:
         Tensor: A 0-d loss in the dtype of the first operand, or with ``reduction="none"`` one of shape ``(N,)``, 0
@@ -217,9 +198,6 @@ def multi_margin_loss(
         is masked.
 
     Raises:
-        TypeError: An operand is not a tensor, or a mask is neither None nor a plain tensor.
-        ValueError: ``reduction`` is not one of the allowed values, or a mask does not broadcast to its operand or lies
-            on another device.
         RuntimeError: A valid target is out of range, the shapes do not fit, or ``p`` is neither 1 nor 2.
         UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
 
@@ -254,9 +232,6 @@ def multilabel_margin_loss(
         target (Tensor): Lists of classes, int64, of ``input``'s shape; -1 ends a list. Plain or a MaskedTensor.
         reduction (str, optional): ``"mean"`` divides the sum by the number of valid samples, ``"sum"`` does not,
             ``"none"`` gives the loss of each sample.
-        mask (Tensor, optional): True = valid entry of ``input``; bool, of any layout, broadcastable to it.
-        target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
-        fill_value (number, optional): The loss if nothing is valid; by default NaN for a mean and 0 for a sum.
 
     Returns:
         Tensor: A 0-d loss in the dtype of the first operand, or with ``reduction="none"`` one of shape ``(N,)``, 0
@@ -264,9 +239,6 @@ def multilabel_margin_loss(
         is masked.
 
     Raises:
-        TypeError: An operand is not a tensor, or a mask is neither None nor a plain tensor.
-        ValueError: ``reduction`` is not one of the allowed values, or a mask does not broadcast to its operand or lies
-            on another device.
         RuntimeError: A valid target is out of range, or the shapes do not fit.
         UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
 
@@ -301,9 +273,6 @@ def multilabel_soft_margin_loss(
         weight (Tensor, optional): ``(C,)``, in ``input``'s dtype: multiplies the loss of each class.
         reduction (str, optional): ``"mean"`` divides the sum by the number of valid samples, ``"sum"`` does not,
             ``"none"`` gives the loss of each sample.
-        mask (Tensor, optional): True = valid entry of ``input``; bool, of any layout, broadcastable to it.
-        target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
-        fill_value (number, optional): The loss if nothing is valid; by default NaN for a mean and 0 for a sum.
 
     Returns:
         Tensor: A 0-d loss in the dtype of the first operand, or with ``reduction="none"`` one of shape ``(N,)``, 0
@@ -311,9 +280,6 @@ def multilabel_soft_margin_loss(
         is masked.
 
     Raises:
-        TypeError: An operand is not a tensor, or a mask is neither None nor a plain tensor.
-        ValueError: ``reduction`` is not one of the allowed values, or a mask does not broadcast to its operand or lies
-            on another device.
         RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
         UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
 

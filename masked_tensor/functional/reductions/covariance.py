@@ -35,8 +35,6 @@ def cov(
         fweights (Tensor, optional): ``(N,)``, of integers: how often each observation was made; plain or masked. One
             whose weight is masked is left out.
         aweights (Tensor, optional): ``(N,)``, floating: the importance of each observation; plain or masked.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
         fill_value (number, optional): The value of an entry with too few observations.
         min_count (int, optional): How many common observations an entry needs, as pandas' ``min_periods``.
 
@@ -45,7 +43,6 @@ def cov(
         MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
         RuntimeError: ``input`` has more than two dimensions.
         UnsupportedOpError: ``input`` is sparse.
@@ -74,8 +71,6 @@ def corrcoef(
     Args:
         input (Tensor): ``(V, N)``, a row for each variable, or ``(N,)``; any dtype; plain, or a MaskedTensor, whose
             own mask counts, too.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
         fill_value (number, optional): The value of an entry with too few observations.
         min_count (int, optional): How many common observations an entry needs, as pandas' ``min_periods``.
 
@@ -84,7 +79,6 @@ def corrcoef(
         MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
         RuntimeError: ``input`` has more than two dimensions.
         UnsupportedOpError: ``input`` is sparse.

@@ -36,8 +36,6 @@ def unique(
             ``input``.
         return_counts (bool, optional): Return how often each value occurs, too.
         dim (int, optional): The dimension that numbers the slices; None is entries. Not for a sparse ``input``.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
 
     Returns:
         Tensor or tuple: The values ``(n,)`` in ``input``'s dtype, and with the options int64 tensors: the inverse, of
@@ -45,9 +43,6 @@ def unique(
         one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
-        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
-        IndexError: ``dim`` is out of range.
         NotImplementedError: ``input`` is complex, which has no order.
         UnsupportedOpError: ``input`` is sparse and ``return_inverse`` or ``dim`` is given.
 
@@ -90,8 +85,6 @@ def unique_consecutive(
             ``input``.
         return_counts (bool, optional): Return the length of each run, too.
         dim (int, optional): The dimension that numbers the slices; None is entries. Not for a sparse ``input``.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
 
     Returns:
         Tensor or tuple: The values ``(n,)`` in ``input``'s dtype, and with the options int64 tensors: the inverse, of
@@ -99,9 +92,6 @@ def unique_consecutive(
         one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
-        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
-        IndexError: ``dim`` is out of range.
         NotImplementedError: ``input`` is complex, which has no order.
         UnsupportedOpError: ``input`` is sparse and ``return_inverse`` or ``dim`` is given.
 

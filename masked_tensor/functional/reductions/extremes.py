@@ -1,6 +1,6 @@
 """Functional extremes: argmax, argmin, max and min with their positions."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import index
 from typing import Any, TypeVar
 
@@ -10,22 +10,75 @@ from torch import Tensor
 from ... import shapes, sparse
 from ...shared.too_few import TooFew
 from ..entrance import Input, Number, as_reduced, as_result, check_ordered, enter_input, refuse_sparse, run_op, too_few
-from ..registry import as_torch
+from ..registry import row
 from .run import aten, sparse_result
 
 R = TypeVar("R", bound=tuple[Tensor, ...])
 
 
-@as_torch
-def argmax(
-    input: Tensor,
-    dim: int | None = None,
-    keepdim: bool = False,
-    *,
-    mask: Tensor | None = None,
-    fill_value: Number | None = None,
-    min_count: int | None = None,
-) -> Tensor:
+def one_dim(name: str, dim: Any) -> int | None:
+    """``dim`` as Python's int, or None: there is not a list of them."""
+    if dim is not None and not (hasattr(dim, "__index__") and not getattr(dim, "ndim", 0)):
+        raise TypeError(f"{name}(): dim must be an int or None, got {dim!r}")
+    return None if dim is None else index(dim)
+
+
+def _position(name: str, op: Any) -> Callable[..., Tensor]:
+    def position(
+        input: Tensor,
+        dim: int | None = None,
+        keepdim: bool = False,
+        *,
+        mask: Tensor | None = None,
+        fill_value: Number | None = None,
+        min_count: int | None = None,
+    ) -> Tensor:
+        dim = one_dim(name, dim)
+        given = check_ordered(name, enter_input(input, mask))
+        dims = shapes.canonical_dims(dim, given.data.dim())
+        few = too_few(name, torch.int64, given.masked, fill_value, min_count)
+        if given.is_sparse:
+            found = sparse.position(given.data, given.mask, dims, keepdim, largest=name == "argmax", few=few)
+            return sparse_result(*found, given.masked, few)
+        return as_reduced(run_op(op, given.x, dim, keepdim), given, dims, keepdim, few)
+
+    return position
+
+
+def _extreme(name: str, kind: type[R]) -> Callable[..., Tensor | R]:
+    op = getattr(aten, name)
+
+    def extreme(
+        input: Tensor,
+        dim: int | Tensor | None = None,
+        keepdim: bool = False,
+        *,
+        other: Tensor | None = None,
+        mask: Tensor | None = None,
+        fill_value: Number | None = None,
+        min_count: int | None = None,
+    ) -> Tensor | R:
+        if isinstance(dim, Tensor) or other is not None:
+            return _pairwise(name, input, dim if other is None else other, mask)
+        dim = one_dim(name, dim)
+        given = check_ordered(name, enter_input(input, mask), boolean=True)
+        if dim is None and keepdim:
+            raise TypeError(f"{name}(): keepdim needs a dim")
+        dims = shapes.canonical_dims(dim, given.data.dim())
+        few = too_few(name, given.data.dtype, given.masked, fill_value, min_count)
+        if given.is_sparse:
+            if dim is None and given.data.numel() == 0:
+                op.default(torch.empty(0))  # raises
+            values, indices = sparse.extreme(given.data, given.mask, dims, keepdim, largest=name == "max", few=few)
+            return sparse_choice(kind, (values, None if dim is None else indices), given, few)
+        results = (run_op(op.default, given.x), None) if dim is None else run_op(op.dim, given.x, dim, keepdim)
+        return choice(kind, results, given, dims, keepdim, few)
+
+    return extreme
+
+
+@row(_position, aten.argmax.default)
+def argmax() -> Tensor:
     """The position of the largest valid entry along ``dim``, or in the flattened input.
 
     It is never that of a masked entry. Where no entry is valid, a plain result is 0 and that of a MaskedTensor is
@@ -35,10 +88,6 @@ def argmax(
         input (Tensor): Integer or floating point, of any shape and layout; plain, or a MaskedTensor, whose own mask
             counts, too.
         dim (int, optional): The dimension to reduce; None is all of them. ``axis`` is the same.
-        keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
-        fill_value (number, optional): The value of a result with too few valid entries.
         min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
             ``fill_value``.
 
@@ -47,8 +96,6 @@ def argmax(
 
     Raises:
         TypeError: ``input`` is not a tensor, ``mask`` is neither None nor a plain tensor, or ``dim`` is not an int.
-        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
-            integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
         IndexError: ``dim`` is out of range or has size 0.
         RuntimeError: ``input`` is complex, which has no order, or bool.
 
@@ -60,19 +107,10 @@ def argmax(
     References:
         ``torch.argmax``, ``torch.masked.argmax``.
     """
-    return _position("argmax", aten.argmax.default, input, dim, keepdim, mask, fill_value, min_count)
 
 
-@as_torch
-def argmin(
-    input: Tensor,
-    dim: int | None = None,
-    keepdim: bool = False,
-    *,
-    mask: Tensor | None = None,
-    fill_value: Number | None = None,
-    min_count: int | None = None,
-) -> Tensor:
+@row(_position, aten.argmin.default)
+def argmin() -> Tensor:
     """The position of the smallest valid entry along ``dim``, or in the flattened input.
 
     It is never that of a masked entry. Where no entry is valid, a plain result is 0 and that of a MaskedTensor is
@@ -82,10 +120,6 @@ def argmin(
         input (Tensor): Integer or floating point, of any shape and layout; plain, or a MaskedTensor, whose own mask
             counts, too.
         dim (int, optional): The dimension to reduce; None is all of them. ``axis`` is the same.
-        keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
-        fill_value (number, optional): The value of a result with too few valid entries.
         min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
             ``fill_value``.
 
@@ -94,8 +128,6 @@ def argmin(
 
     Raises:
         TypeError: ``input`` is not a tensor, ``mask`` is neither None nor a plain tensor, or ``dim`` is not an int.
-        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
-            integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
         IndexError: ``dim`` is out of range or has size 0.
         RuntimeError: ``input`` is complex, which has no order, or bool.
 
@@ -106,20 +138,10 @@ def argmin(
     References:
         ``torch.argmin``, ``torch.masked.argmin``.
     """
-    return _position("argmin", aten.argmin.default, input, dim, keepdim, mask, fill_value, min_count)
 
 
-@as_torch
-def max(
-    input: Tensor,
-    dim: int | Tensor | None = None,
-    keepdim: bool = False,
-    *,
-    other: Tensor | None = None,
-    mask: Tensor | None = None,
-    fill_value: Number | None = None,
-    min_count: int | None = None,
-) -> Tensor | torch.return_types.max:
+@row(_extreme, torch.return_types.max)
+def max() -> Tensor | torch.return_types.max:
     """The largest valid entry, or with ``dim`` the largest along it and its position.
 
     Where no entry is valid, a plain result is -inf (the smallest integer, False) at position 0, and that of a
@@ -132,12 +154,8 @@ def max(
             its place is ``other``. ``axis`` is the same.
         keepdim (bool, optional): Keep the reduced dimension with size 1; needs a ``dim``. ``keepdims`` is the same.
         other (Tensor, optional): Any dtype but complex, strided, broadcastable to ``input``; plain or a MaskedTensor.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
         fill_value (number, optional): The value of a result with too few valid entries; its index is 0, or masked in a
             MaskedTensor.
-        min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
-            ``fill_value``, else NaN.
 
     Returns:
         Tensor or tuple: A 0-d tensor in ``input``'s dtype, with ``other`` one of the broadcast shape, or with ``dim`` a
@@ -147,8 +165,6 @@ def max(
     Raises:
         TypeError: ``input`` is not a tensor, ``mask`` is neither None nor a plain tensor, ``dim`` is not an int, or
             ``keepdim`` is given without it.
-        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
-            integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
         IndexError: ``dim`` is out of range or has size 0.
         RuntimeError: ``input`` is complex, which has no order.
         UnsupportedOpError: ``other`` is given, and an operand is sparse.
@@ -163,20 +179,10 @@ def max(
     References:
         ``torch.max``.
     """
-    return _run_extreme(torch.return_types.max, input, dim, keepdim, other, mask, fill_value, min_count)
 
 
-@as_torch
-def min(
-    input: Tensor,
-    dim: int | Tensor | None = None,
-    keepdim: bool = False,
-    *,
-    other: Tensor | None = None,
-    mask: Tensor | None = None,
-    fill_value: Number | None = None,
-    min_count: int | None = None,
-) -> Tensor | torch.return_types.min:
+@row(_extreme, torch.return_types.min)
+def min() -> Tensor | torch.return_types.min:
     """The smallest valid entry, or with ``dim`` the smallest along it and its position.
 
     Where no entry is valid, a plain result is inf (the largest integer, True) at position 0, and that of a MaskedTensor
@@ -189,12 +195,8 @@ def min(
             its place is ``other``. ``axis`` is the same.
         keepdim (bool, optional): Keep the reduced dimension with size 1; needs a ``dim``. ``keepdims`` is the same.
         other (Tensor, optional): Any dtype but complex, strided, broadcastable to ``input``; plain or a MaskedTensor.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
         fill_value (number, optional): The value of a result with too few valid entries; its index is 0, or masked in a
             MaskedTensor.
-        min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
-            ``fill_value``, else NaN.
 
     Returns:
         Tensor or tuple: A 0-d tensor in ``input``'s dtype, with ``other`` one of the broadcast shape, or with ``dim`` a
@@ -204,8 +206,6 @@ def min(
     Raises:
         TypeError: ``input`` is not a tensor, ``mask`` is neither None nor a plain tensor, ``dim`` is not an int, or
             ``keepdim`` is given without it.
-        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
-            integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
         IndexError: ``dim`` is out of range or has size 0.
         RuntimeError: ``input`` is complex, which has no order.
         UnsupportedOpError: ``other`` is given, and an operand is sparse.
@@ -220,56 +220,6 @@ def min(
     References:
         ``torch.min``.
     """
-    return _run_extreme(torch.return_types.min, input, dim, keepdim, other, mask, fill_value, min_count)
-
-
-def one_dim(name: str, dim: Any) -> int | None:
-    """``dim`` as Python's int, or None: there is not a list of them."""
-    if dim is not None and not (hasattr(dim, "__index__") and not getattr(dim, "ndim", 0)):
-        raise TypeError(f"{name}(): dim must be an int or None, got {dim!r}")
-    return None if dim is None else index(dim)
-
-
-def _position(
-    name: str, op: Any, input: Any, dim: Any, keepdim: bool, mask: Any, fill_value: Any, min_count: Any
-) -> Tensor:
-    dim = one_dim(name, dim)
-    given = check_ordered(name, enter_input(input, mask))
-    dims = shapes.canonical_dims(dim, given.data.dim())
-    few = too_few(name, torch.int64, given.masked, fill_value, min_count)
-    if given.is_sparse:
-        found = sparse.position(given.data, given.mask, dims, keepdim, largest=name == "argmax", few=few)
-        return sparse_result(*found, given.masked, few)
-    return as_reduced(run_op(op, given.x, dim, keepdim), given, dims, keepdim, few)
-
-
-def _run_extreme(
-    kind: type[R],
-    input: Any,
-    dim: Any,
-    keepdim: bool,
-    other: Any,
-    mask: Any,
-    fill_value: Number | None,
-    min_count: int | None,
-) -> Tensor | R:
-    name = kind.__name__
-    if isinstance(dim, Tensor) or other is not None:
-        return _pairwise(name, input, dim if other is None else other, mask)
-    dim = one_dim(name, dim)
-    given = check_ordered(name, enter_input(input, mask), boolean=True)
-    if dim is None and keepdim:
-        raise TypeError(f"{name}(): keepdim needs a dim")
-    dims = shapes.canonical_dims(dim, given.data.dim())
-    few = too_few(name, given.data.dtype, given.masked, fill_value, min_count)
-    op = getattr(aten, name)
-    if given.is_sparse:
-        if dim is None and given.data.numel() == 0:
-            op.default(torch.empty(0))  # raises
-        values, indices = sparse.extreme(given.data, given.mask, dims, keepdim, largest=name == "max", few=few)
-        return sparse_choice(kind, (values, None if dim is None else indices), given, few)
-    results = (run_op(op.default, given.x), None) if dim is None else run_op(op.dim, given.x, dim, keepdim)
-    return choice(kind, results, given, dims, keepdim, few)
 
 
 def choice(kind: type[R], results: Any, x: Input, dims: Sequence[int], keepdim: bool, few: TooFew) -> Tensor | R:

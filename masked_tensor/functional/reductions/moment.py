@@ -1,5 +1,6 @@
 """Functional moments and norms: var, std, var_mean, std_mean, norm, dist."""
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -10,23 +11,70 @@ from ...pair import Pair
 from ...shared.too_few import needed_for, of_nothing
 from ...sparse import slice_reductions
 from ..entrance import Dim, Input, Number, as_result, enter_input, run_op
-from ..registry import as_torch
-from .run import Reduction, aten, over_dims, run_reduction
+from ..registry import as_torch, row
+from .run import Reduction, as_inexact, aten, over_dims, run_reduction
+
+_MEAN = Reduction("mean", over_dims(aten.mean.dim), slice_reductions.mean)
 
 
-@as_torch
-def var(
-    input: Tensor,
-    dim: Dim = None,
-    unbiased: bool | None = None,
-    keepdim: bool = False,
-    *,
-    correction: float | None = None,
-    dtype: torch.dtype | None = None,
-    mask: Tensor | None = None,
-    fill_value: Number | None = None,
-    min_count: int | None = None,
-) -> Tensor:
+def _apart(dim: Dim, unbiased: bool | None) -> tuple[Dim, bool | None]:
+    """``dim`` and ``unbiased``: ``var(x, False)`` says the latter, as in torch."""
+    return (None, dim) if isinstance(dim, bool) else (dim, unbiased)
+
+
+def _moment(name: str, op: Any) -> Callable[..., Tensor]:
+    def moment(
+        input: Tensor,
+        dim: Dim = None,
+        unbiased: bool | None = None,
+        keepdim: bool = False,
+        *,
+        correction: float | None = None,
+        dtype: torch.dtype | None = None,
+        mask: Tensor | None = None,
+        fill_value: Number | None = None,
+        min_count: int | None = None,
+    ) -> Tensor:
+        dim, unbiased = _apart(dim, unbiased)
+        if unbiased is not None and correction is not None:
+            raise ValueError(f"{name}(): give unbiased or correction, not both")
+        correction = (1 if unbiased is None else int(unbiased)) if correction is None else correction
+        if fill_value is not None or min_count is not None:
+            min_count = needed_for(correction, min_count)
+        given = as_inexact(name, enter_input(input, mask).to(dtype))  # as torch.masked, where torch.var raises
+        if given.masked and given.is_sparse and min_count is None and given.data.numel():
+            min_count = needed_for(correction)
+        form = Reduction(
+            name,
+            lambda x, dims, keepdim: run_op(op, x, list(dims), correction=correction, keepdim=keepdim),
+            lambda v, s: getattr(slice_reductions, name)(v, s, correction),
+            everywhere=given.is_sparse and _may_be_short(given, dim, correction),
+        )
+        return run_reduction(form, given, dim, keepdim, None, None, fill_value, min_count)
+
+    return moment
+
+
+def _with_mean(name: str, moment: Callable[..., Tensor]) -> Callable[..., tuple[Tensor, Tensor]]:
+    def pair(
+        input: Tensor,
+        dim: Dim = None,
+        unbiased: bool | None = None,
+        keepdim: bool = False,
+        *,
+        correction: float | None = None,
+        dtype: torch.dtype | None = None,
+        mask: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        dim, unbiased = _apart(dim, unbiased)
+        spread = moment(input, dim, unbiased, keepdim, correction=correction, dtype=dtype, mask=mask)
+        return spread, run_reduction(_MEAN, input, dim, keepdim, dtype, mask, None, None)
+
+    return pair
+
+
+@row(_moment, aten.var.correction)
+def var() -> Tensor:
     """The variance of the valid entries along ``dim``: ``sum((x - mean) ** 2) / (n - correction)``.
 
     ``n`` is the number of valid entries. Where ``n <= correction`` a plain result is NaN and that of a MaskedTensor is
@@ -34,27 +82,16 @@ def var(
 
     Args:
         input (Tensor): Any shape, layout and dtype; plain, or a MaskedTensor, whose own mask counts, too.
-        dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` is all of them. ``axis`` is the
-            same.
         unbiased (bool, optional): The older spelling of ``correction``: True is 1, False is 0.
-        keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
         correction (float, optional): What is taken off ``n``; by default 1.
-        dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
-        fill_value (number, optional): The value of a result with too few valid entries.
-        min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
-            ``fill_value``, else NaN.
 
     Returns:
         Tensor: ``input``'s shape without ``dim``, in its dtype: real for complex, the default dtype for integers and
         bools. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
         ValueError: Both ``unbiased`` and ``correction`` are given, or ``mask`` does not broadcast to ``input`` or lies
             on another device.
-        IndexError: ``dim`` is out of range.
 
     Example:
         >>> x = torch.tensor([1.0, float("nan"), 4.0])
@@ -64,24 +101,10 @@ def var(
     References:
         ``torch.var``, ``torch.masked.var``.
     """
-    return _moment(
-        "var", aten.var.correction, input, dim, unbiased, correction, keepdim, dtype, mask, fill_value, min_count
-    )
 
 
-@as_torch
-def std(
-    input: Tensor,
-    dim: Dim = None,
-    unbiased: bool | None = None,
-    keepdim: bool = False,
-    *,
-    correction: float | None = None,
-    dtype: torch.dtype | None = None,
-    mask: Tensor | None = None,
-    fill_value: Number | None = None,
-    min_count: int | None = None,
-) -> Tensor:
+@row(_moment, aten.std.correction)
+def std() -> Tensor:
     """The standard deviation of the valid entries along ``dim``: the square root of :func:`var`.
 
     Where ``n <= correction`` a plain result is NaN and that of a MaskedTensor is masked. The gradient is 0 where the
@@ -89,27 +112,16 @@ def std(
 
     Args:
         input (Tensor): Any shape, layout and dtype; plain, or a MaskedTensor, whose own mask counts, too.
-        dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` is all of them. ``axis`` is the
-            same.
         unbiased (bool, optional): The older spelling of ``correction``: True is 1, False is 0.
-        keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
         correction (float, optional): What is taken off ``n``; by default 1.
-        dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
-        fill_value (number, optional): The value of a result with too few valid entries.
-        min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
-            ``fill_value``, else NaN.
 
     Returns:
         Tensor: ``input``'s shape without ``dim``, in its dtype: real for complex, the default dtype for integers and
         bools. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
         ValueError: Both ``unbiased`` and ``correction`` are given, or ``mask`` does not broadcast to ``input`` or lies
             on another device.
-        IndexError: ``dim`` is out of range.
 
     Example:
         >>> x = torch.tensor([1.0, float("nan"), 4.0])
@@ -119,22 +131,10 @@ def std(
     References:
         ``torch.std``, ``torch.masked.std``.
     """
-    return _moment(
-        "std", aten.std.correction, input, dim, unbiased, correction, keepdim, dtype, mask, fill_value, min_count
-    )
 
 
-@as_torch
-def var_mean(
-    input: Tensor,
-    dim: Dim = None,
-    unbiased: bool | None = None,
-    keepdim: bool = False,
-    *,
-    correction: float | None = None,
-    dtype: torch.dtype | None = None,
-    mask: Tensor | None = None,
-) -> tuple[Tensor, Tensor]:
+@row(_with_mean, var)
+def var_mean() -> tuple[Tensor, Tensor]:
     """The variance and the mean of the valid entries along ``dim``.
 
     Where too few entries are valid, plain results are NaN and those of a MaskedTensor are masked; see :func:`var`.
@@ -142,24 +142,16 @@ def var_mean(
     Args:
         input (Tensor): Floating point or complex, of any shape and layout; plain, or a MaskedTensor, whose own mask
             counts, too.
-        dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` is all of them. ``axis`` is the
-            same.
         unbiased (bool, optional): The older spelling of ``correction``: True is 1, False is 0.
-        keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
         correction (float, optional): What is taken off ``n``; by default 1.
-        dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
 
     Returns:
         tuple of Tensor: ``(var, mean)``, each of ``input``'s shape without ``dim``, in its dtype; the variance of
         complex numbers is real. MaskedTensors if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
         ValueError: Both ``unbiased`` and ``correction`` are given, or ``mask`` does not broadcast to ``input`` or lies
             on another device.
-        IndexError: ``dim`` is out of range.
         RuntimeError: ``input`` is neither floating point nor complex.
 
     Example:
@@ -170,22 +162,10 @@ def var_mean(
     References:
         ``torch.var_mean``.
     """
-    dim, unbiased = _apart(dim, unbiased)
-    options: dict[str, Any] = {"keepdim": keepdim, "dtype": dtype, "mask": mask}
-    return var(input, dim, unbiased, correction=correction, **options), _mean(input, dim, **options)
 
 
-@as_torch
-def std_mean(
-    input: Tensor,
-    dim: Dim = None,
-    unbiased: bool | None = None,
-    keepdim: bool = False,
-    *,
-    correction: float | None = None,
-    dtype: torch.dtype | None = None,
-    mask: Tensor | None = None,
-) -> tuple[Tensor, Tensor]:
+@row(_with_mean, std)
+def std_mean() -> tuple[Tensor, Tensor]:
     """The standard deviation and the mean of the valid entries along ``dim``.
 
     Where too few entries are valid, plain results are NaN and those of a MaskedTensor are masked; see :func:`var`.
@@ -193,24 +173,16 @@ def std_mean(
     Args:
         input (Tensor): Floating point or complex, of any shape and layout; plain, or a MaskedTensor, whose own mask
             counts, too.
-        dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` is all of them. ``axis`` is the
-            same.
         unbiased (bool, optional): The older spelling of ``correction``: True is 1, False is 0.
-        keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
         correction (float, optional): What is taken off ``n``; by default 1.
-        dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
 
     Returns:
         tuple of Tensor: ``(std, mean)``, each of ``input``'s shape without ``dim``, in its dtype; the deviation of
         complex numbers is real. MaskedTensors if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
         ValueError: Both ``unbiased`` and ``correction`` are given, or ``mask`` does not broadcast to ``input`` or lies
             on another device.
-        IndexError: ``dim`` is out of range.
         RuntimeError: ``input`` is neither floating point nor complex.
 
     Example:
@@ -221,9 +193,6 @@ def std_mean(
     References:
         ``torch.std_mean``.
     """
-    dim, unbiased = _apart(dim, unbiased)
-    options: dict[str, Any] = {"keepdim": keepdim, "dtype": dtype, "mask": mask}
-    return std(input, dim, unbiased, correction=correction, **options), _mean(input, dim, **options)
 
 
 @as_torch
@@ -247,23 +216,12 @@ def norm(
             counts, too.
         ord (float, optional): The order. 0 counts the entries that are not 0; inf and -inf take the largest and the
             smallest ``abs(x)``.
-        dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` is all of them. ``axis`` is the
-            same.
-        keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
-        dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
-        fill_value (number, optional): The value of a result with too few valid entries.
-        min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
-            ``fill_value``, else NaN.
 
     Returns:
         Tensor: ``input``'s shape without ``dim``, in its dtype; real for complex. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
         ValueError: ``ord`` is not a number, or ``mask`` does not broadcast to ``input`` or lies on another device.
-        IndexError: ``dim`` is out of range.
         RuntimeError: ``input`` is neither floating point nor complex.
 
     Example:
@@ -297,8 +255,6 @@ def dist(
         other (Tensor): Floating point or complex, broadcastable to ``input``, or of its shape if one of them is sparse;
             plain or a MaskedTensor.
         p (float, optional): The order of the norm.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
         fill_value (number, optional): The value of a result without a valid entry.
 
     Returns:
@@ -328,49 +284,6 @@ def dist(
         return as_result(Pair(data, valid), masked, of_nothing("dist"), fill_value)
     result = run_op(aten.dist.default, first.x, second.x, p)
     return as_result(result, masked, of_nothing("dist"), fill_value)
-
-
-def _mean(input: Tensor, dim: Dim, **options: Any) -> Tensor:
-    form = Reduction("mean", over_dims(aten.mean.dim), slice_reductions.mean)
-    return run_reduction(form, input, dim, options["keepdim"], options["dtype"], options["mask"], None, None)
-
-
-def _apart(dim: Dim, unbiased: bool | None) -> tuple[Dim, bool | None]:
-    """``dim`` and ``unbiased``: ``var(x, False)`` says the latter, as in torch."""
-    return (None, dim) if isinstance(dim, bool) else (dim, unbiased)
-
-
-def _moment(
-    name: str,
-    op: Any,
-    input: Tensor,
-    dim: Dim,
-    unbiased: bool | None,
-    correction: float | None,
-    keepdim: bool,
-    dtype: torch.dtype | None,
-    mask: Tensor | None,
-    fill_value: Number | None,
-    min_count: int | None,
-) -> Tensor:
-    dim, unbiased = _apart(dim, unbiased)
-    if unbiased is not None and correction is not None:
-        raise ValueError(f"{name}(): give unbiased or correction, not both")
-    correction = (1 if unbiased is None else int(unbiased)) if correction is None else correction
-    if fill_value is not None or min_count is not None:
-        min_count = needed_for(correction, min_count)
-    given = enter_input(input, mask).to(dtype)
-    if not (given.data.is_floating_point() or given.data.is_complex()):
-        given = given.to(torch.get_default_dtype())  # as torch.masked, where torch.var raises
-    if given.masked and given.is_sparse and min_count is None and given.data.numel():
-        min_count = needed_for(correction)
-    form = Reduction(
-        name,
-        lambda x, dims, keepdim: run_op(op, x, list(dims), correction=correction, keepdim=keepdim),
-        lambda v, s: getattr(slice_reductions, name)(v, s, correction),
-        everywhere=given.is_sparse and _may_be_short(given, dim, correction),
-    )
-    return run_reduction(form, given, dim, keepdim, None, None, fill_value, min_count)
 
 
 def _may_be_short(given: Input, dim: Dim, correction: float) -> bool:

@@ -1,6 +1,6 @@
 """Functional order statistics: median, quantile, mode and the like."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any, cast
 
@@ -12,23 +12,94 @@ from ...pair import Pair
 from ...rules.quantile import quantile_between
 from ...shared.too_few import TooFew
 from ..entrance import Dim, Input, Number, as_pair, as_result, check_ordered, enter_input, restore_dims, run_op, too_few
-from ..registry import as_torch
+from ..registry import as_torch, row
 from . import weighted_quantile
 from .extremes import R, choice, sparse_choice
 from .run import aten, sparse_result
 
 
-@as_torch
-def median(
-    input: Tensor,
-    dim: Dim = None,
-    keepdim: bool = False,
-    *,
-    dtype: torch.dtype | None = None,
-    mask: Tensor | None = None,
-    fill_value: Number | None = None,
-    min_count: int | None = None,
-) -> Tensor | torch.return_types.median:
+def _median(name: str, kind: type[R]) -> Callable[..., Tensor | R]:
+    op = getattr(aten, name)
+
+    def median(
+        input: Tensor,
+        dim: Dim = None,
+        keepdim: bool = False,
+        *,
+        dtype: torch.dtype | None = None,
+        mask: Tensor | None = None,
+        fill_value: Number | None = None,
+        min_count: int | None = None,
+    ) -> Tensor | R:
+        dim = None if isinstance(dim, (tuple, list)) and not dim else dim
+        given = check_ordered(name, enter_input(input, mask).to(dtype))
+        dims = shapes.canonical_dims(dim, given.data.dim())
+        if dim is not None:
+            sparse.check_nonempty(name, given.data.shape, dims)
+        few = too_few(name, given.data.dtype, given.masked, fill_value, min_count)
+        if given.is_sparse:
+            options: dict[str, Any] = {"skip_nan": name == "nanmedian", "positions": dim is not None}
+            found = sparse.median(given.data, given.mask, dims, keepdim, few=few, **options)
+            return sparse_choice(kind, found, given, few)
+        if dim is not None:
+            x, last = _one_dim(given, dims)
+            found = _in_shape(run_op(op.dim, x, last), given, dims, keepdim)
+            return choice(kind, found, given, dims, keepdim, few)
+        value = run_op(op.default, given.x)
+        value = restore_dims(value, [1] * given.data.dim()) if keepdim else value
+        return choice(kind, (value, None), given, dims, keepdim, few)
+
+    return median
+
+
+def _quantile(name: str, op: Any) -> Callable[..., Tensor]:
+    skip_nan = name == "nanquantile"
+
+    def quantile(
+        input: Tensor,
+        q: float | Sequence[float] | Tensor,
+        dim: Dim = None,
+        keepdim: bool = False,
+        *,
+        interpolation: str = "linear",
+        alphap: float = 1.0,
+        betap: float = 1.0,
+        weights: Tensor | None = None,
+        mask: Tensor | None = None,
+        fill_value: Number | None = None,
+    ) -> Tensor:
+        options: dict[str, Any] = {"interpolation": interpolation, "alphap": alphap, "betap": betap}
+        given = enter_input(input, mask)
+        if weights is not None:
+            if list(options.values()) != ["linear", 1, 1]:
+                raise ValueError(f"{name}(): with weights= no value lies between two entries; leave interpolation= out")
+            return weighted_quantile.quantile(name, given, q, dim, keepdim, weights, fill_value)
+        wanted: Any = q
+        if isinstance(q, (list, tuple)):
+            wanted = torch.tensor(q, dtype=given.data.dtype, device=given.data.device)
+        few = too_few(name, given.data.dtype, given.masked, fill_value)
+        dims = shapes.canonical_dims(dim, given.data.dim())
+        if given.is_sparse:
+            found = sparse.quantile(
+                given.data, given.mask, wanted, dims, keepdim, skip_nan=skip_nan, few=few, **options
+            )
+            return sparse_result(*found, given.masked, TooFew(few.empty))
+        x, last = _one_dim(given, dims)
+        if alphap != 1 or betap != 1:
+            flat = x if type(x) is Pair else as_pair(Input(x, False))
+            result: Any = quantile_between(flat, wanted, last, False, skip_nan=skip_nan, **options)
+        else:
+            overload = op.default if isinstance(wanted, Tensor) else op.scalar
+            result = run_op(overload, x, wanted, last, False, interpolation=interpolation)
+        several = tuple(wanted.shape) if isinstance(wanted, Tensor) else ()
+        result = restore_dims(result, (*several, *shapes.reduced_shape(given.data.shape, dims, keepdim)))
+        return as_result(result, given.masked, few.empty, fill_value)
+
+    return quantile
+
+
+@row(_median, torch.return_types.median)
+def median() -> Tensor | torch.return_types.median:
     """The lower median of the valid entries, or with ``dim`` the one along it and its position.
 
     It is NaN if a valid entry is NaN. Where no entry is valid, a plain result is NaN (0 for integers) at position 0,
@@ -38,14 +109,8 @@ def median(
         input (Tensor): Integer or floating point, of any shape and layout; plain, or a MaskedTensor, whose own mask
             counts, too.
         dim (int or tuple of int, optional): The dimensions to reduce; None is all of them. ``axis`` is the same.
-        keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
-        dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
         fill_value (number, optional): The value of a result with too few valid entries; its index is 0, or masked in a
             MaskedTensor.
-        min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
-            ``fill_value``, else NaN.
 
     Returns:
         Tensor or tuple: A 0-d tensor in ``input``'s dtype, or with ``dim`` a named tuple ``(values, indices)`` of
@@ -53,9 +118,6 @@ def median(
         MaskedTensors if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
-        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
-            integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
         IndexError: ``dim`` is out of range or has size 0.
         RuntimeError: ``input`` is complex, which has no order, or bool.
 
@@ -69,20 +131,10 @@ def median(
     References:
         ``torch.median``, ``torch.masked.median``.
     """
-    return _median(torch.return_types.median, input, dim, keepdim, dtype, mask, fill_value, min_count)
 
 
-@as_torch
-def nanmedian(
-    input: Tensor,
-    dim: Dim = None,
-    keepdim: bool = False,
-    *,
-    dtype: torch.dtype | None = None,
-    mask: Tensor | None = None,
-    fill_value: Number | None = None,
-    min_count: int | None = None,
-) -> Tensor | torch.return_types.nanmedian:
+@row(_median, torch.return_types.nanmedian)
+def nanmedian() -> Tensor | torch.return_types.nanmedian:
     """The lower median of the valid entries that are not NaN, or with ``dim`` the one along it and its position.
 
     Where there is none, a plain result is NaN (0 for integers); where no entry is valid, that of a MaskedTensor is
@@ -92,14 +144,8 @@ def nanmedian(
         input (Tensor): Integer or floating point, of any shape and layout; plain, or a MaskedTensor, whose own mask
             counts, too.
         dim (int or tuple of int, optional): The dimensions to reduce; None is all of them. ``axis`` is the same.
-        keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
-        dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
         fill_value (number, optional): The value of a result with too few valid entries; its index is 0, or masked in a
             MaskedTensor.
-        min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
-            ``fill_value``, else NaN.
 
     Returns:
         Tensor or tuple: A 0-d tensor in ``input``'s dtype, or with ``dim`` a named tuple ``(values, indices)`` of
@@ -107,9 +153,6 @@ def nanmedian(
         MaskedTensors if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
-        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
-            integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
         IndexError: ``dim`` is out of range or has size 0.
         RuntimeError: ``input`` is complex, which has no order, or bool.
 
@@ -121,7 +164,6 @@ def nanmedian(
     References:
         ``torch.nanmedian``.
     """
-    return _median(torch.return_types.nanmedian, input, dim, keepdim, dtype, mask, fill_value, min_count)
 
 
 @as_torch
@@ -143,22 +185,14 @@ def mode(
         input (Tensor): Any shape and layout, any dtype but complex; plain, or a MaskedTensor, whose own mask counts,
             too.
         dim (int or tuple of int, optional): The dimensions to reduce; None is all of them. ``axis`` is the same.
-        keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
         fill_value (number, optional): The value of a result with too few valid entries; its index is 0, or masked in a
             MaskedTensor.
-        min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
-            ``fill_value``, else NaN.
 
     Returns:
         tuple: A named tuple ``(values, indices)`` of ``input``'s shape without ``dim``: values in its dtype and int64
         indices. MaskedTensors if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
-        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
-            integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
         IndexError: ``dim`` is out of range or has size 0.
         RuntimeError: ``input`` is complex, which has no order.
 
@@ -188,20 +222,8 @@ def mode(
     return cast("torch.return_types.mode", result)
 
 
-@as_torch
-def quantile(
-    input: Tensor,
-    q: float | Sequence[float] | Tensor,
-    dim: Dim = None,
-    keepdim: bool = False,
-    *,
-    interpolation: str = "linear",
-    alphap: float = 1.0,
-    betap: float = 1.0,
-    weights: Tensor | None = None,
-    mask: Tensor | None = None,
-    fill_value: Number | None = None,
-) -> Tensor:
+@row(_quantile, aten.quantile)
+def quantile() -> Tensor:
     """The ``q``-quantile of the valid entries along ``dim``, or NaN if one of them is NaN.
 
     Where no entry is valid, a plain result is NaN and that of a MaskedTensor is masked. Entries that a sparse ``input``
@@ -212,7 +234,6 @@ def quantile(
             too.
         q (float or Tensor): A number from 0 to 1, or several: a list, or a 0-d or 1-D tensor of ``input``'s dtype.
         dim (int or tuple of int, optional): The dimensions to reduce; None is all of them. ``axis`` is the same.
-        keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
         interpolation (str, optional): What is taken between two entries: ``"linear"``, ``"lower"``, ``"higher"``,
             ``"midpoint"`` or ``"nearest"``.
         alphap (float, optional): With ``betap`` which quantile the k-th of n entries is:
@@ -222,8 +243,6 @@ def quantile(
             ``dim``; plain or a MaskedTensor. The result is then the first entry, in rising order, with which ``q`` of
             the total weight is reached. Masked weights and weights of 0 leave their entries out; negative ones count
             as 0 where a look would wait for the device.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
         fill_value (number, optional): The value of a result with too few valid entries.
 
     Returns:
@@ -231,11 +250,9 @@ def quantile(
         list. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
         ValueError: ``mask`` or ``weights`` does not broadcast to ``input``, or lies on another device; a weight is
             negative, or ``weights`` come with another ``interpolation``; or ``fill_value`` does not fit an integer
             result.
-        IndexError: ``dim`` is out of range.
         RuntimeError: ``input`` is neither float32 nor float64, ``q`` is out of range, or ``interpolation`` is another
             word.
         UnsupportedOpError: ``q`` is masked and sparse, or ``input`` is sparse and ``weights`` are given.
@@ -253,24 +270,10 @@ def quantile(
     References:
         ``torch.quantile``; with weights ``numpy.quantile(method="inverted_cdf")``.
     """
-    options = {"interpolation": interpolation, "alphap": alphap, "betap": betap}
-    return _quantile("quantile", aten.quantile, input, q, dim, keepdim, weights, mask, fill_value, options)
 
 
-@as_torch
-def nanquantile(
-    input: Tensor,
-    q: float | Sequence[float] | Tensor,
-    dim: Dim = None,
-    keepdim: bool = False,
-    *,
-    interpolation: str = "linear",
-    alphap: float = 1.0,
-    betap: float = 1.0,
-    weights: Tensor | None = None,
-    mask: Tensor | None = None,
-    fill_value: Number | None = None,
-) -> Tensor:
+@row(_quantile, aten.nanquantile)
+def nanquantile() -> Tensor:
     """The ``q``-quantile of the valid entries along ``dim`` that are not NaN.
 
     Where there is none, a plain result is NaN; where no entry is valid, that of a MaskedTensor is masked.
@@ -280,7 +283,6 @@ def nanquantile(
             too.
         q (float or Tensor): A number from 0 to 1, or several: a list, or a 0-d or 1-D tensor of ``input``'s dtype.
         dim (int or tuple of int, optional): The dimensions to reduce; None is all of them. ``axis`` is the same.
-        keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
         interpolation (str, optional): What is taken between two entries: ``"linear"``, ``"lower"``, ``"higher"``,
             ``"midpoint"`` or ``"nearest"``.
         alphap (float, optional): With ``betap`` which quantile the k-th of n entries is:
@@ -290,8 +292,6 @@ def nanquantile(
             ``dim``; plain or a MaskedTensor. The result is then the first entry, in rising order, with which ``q`` of
             the total weight is reached. Masked weights and weights of 0 leave their entries out; negative ones count
             as 0 where a look would wait for the device.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
         fill_value (number, optional): The value of a result with too few valid entries.
 
     Returns:
@@ -299,11 +299,9 @@ def nanquantile(
         list. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
         ValueError: ``mask`` or ``weights`` does not broadcast to ``input``, or lies on another device; a weight is
             negative, or ``weights`` come with another ``interpolation``; or ``fill_value`` does not fit an integer
             result.
-        IndexError: ``dim`` is out of range.
         RuntimeError: ``input`` is neither float32 nor float64, ``q`` is out of range, or ``interpolation`` is another
             word.
         UnsupportedOpError: ``q`` is masked and sparse, or ``input`` is sparse and ``weights`` are given.
@@ -317,59 +315,6 @@ def nanquantile(
     References:
         ``torch.nanquantile``; with weights ``numpy.nanquantile(method="inverted_cdf")``.
     """
-    options = {"interpolation": interpolation, "alphap": alphap, "betap": betap}
-    return _quantile("nanquantile", aten.nanquantile, input, q, dim, keepdim, weights, mask, fill_value, options)
-
-
-def _median(
-    kind: type[R], input: Any, dim: Any, keepdim: bool, dtype: Any, mask: Any, fill_value: Any, min_count: Any
-) -> Tensor | R:
-    name = kind.__name__
-    dim = None if isinstance(dim, (tuple, list)) and not dim else dim
-    given = check_ordered(name, enter_input(input, mask).to(dtype))
-    dims = shapes.canonical_dims(dim, given.data.dim())
-    if dim is not None:
-        sparse.check_nonempty(name, given.data.shape, dims)
-    few = too_few(name, given.data.dtype, given.masked, fill_value, min_count)
-    if given.is_sparse:
-        options: dict[str, Any] = {"skip_nan": name == "nanmedian", "positions": dim is not None}
-        found = sparse.median(given.data, given.mask, dims, keepdim, few=few, **options)
-        return sparse_choice(kind, found, given, few)
-    if dim is not None:
-        x, last = _one_dim(given, dims)
-        found = _in_shape(run_op(getattr(aten, name).dim, x, last), given, dims, keepdim)
-        return choice(kind, found, given, dims, keepdim, few)
-    value = run_op(getattr(aten, name).default, given.x)
-    value = restore_dims(value, [1] * given.data.dim()) if keepdim else value
-    return choice(kind, (value, None), given, dims, keepdim, few)
-
-
-def _quantile(
-    name: str, op: Any, input: Any, q: Any, dim: Any, keepdim: bool, weights: Any, mask: Any, fill_value: Any,
-    options: dict[str, Any],
-) -> Tensor:  # fmt: skip
-    given = enter_input(input, mask)
-    if weights is not None:
-        if list(options.values()) != ["linear", 1, 1]:
-            raise ValueError(f"{name}(): with weights= no value lies between two entries; leave interpolation= out")
-        return weighted_quantile.quantile(name, given, q, dim, keepdim, weights, fill_value)
-    skip_nan = name == "nanquantile"
-    if isinstance(q, (list, tuple)):
-        q = torch.tensor(q, dtype=given.data.dtype, device=given.data.device)
-    few, dims = too_few(name, given.data.dtype, given.masked, fill_value), shapes.canonical_dims(dim, given.data.dim())
-    if given.is_sparse:
-        found = sparse.quantile(given.data, given.mask, q, dims, keepdim, skip_nan=skip_nan, few=few, **options)
-        return sparse_result(*found, given.masked, TooFew(few.empty))
-    x, last = _one_dim(given, dims)
-    if options["alphap"] != 1 or options["betap"] != 1:
-        flat = x if type(x) is Pair else as_pair(Input(x, False))
-        result: Any = quantile_between(flat, q, last, False, skip_nan=skip_nan, **options)
-    else:
-        overload = op.default if isinstance(q, Tensor) else op.scalar
-        result = run_op(overload, x, q, last, False, interpolation=options["interpolation"])
-    several = tuple(q.shape) if isinstance(q, Tensor) else ()
-    result = restore_dims(result, (*several, *shapes.reduced_shape(given.data.shape, dims, keepdim)))
-    return as_result(result, given.masked, few.empty, fill_value)
 
 
 def _one_dim(given: Input, dims: Sequence[int]) -> tuple[Any, int]:

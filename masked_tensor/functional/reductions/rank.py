@@ -28,8 +28,6 @@ def rankdata(input: Tensor, method: Ties = "average", *, dim: int | None = None,
             ``"max"``: the least, the greatest of these; ``"dense"``: as ``"min"``, and the next value gets the next
             rank; ``"ordinal"``: different ranks, in the order of their positions.
         dim (int, optional): The dimension to rank along; None ranks all entries together. ``axis`` is the same.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
 
     Returns:
         Tensor: ``input``'s shape; int64, or for ``"average"`` float64 for float64 and float32 for other dtypes. A
@@ -40,7 +38,6 @@ def rankdata(input: Tensor, method: Ties = "average", *, dim: int | None = None,
             nor an int.
         ValueError: ``method`` is not one of the allowed values; or ``mask`` does not broadcast to ``input``, or lies on
             another device.
-        IndexError: ``dim`` is out of range.
         RuntimeError: ``input`` is complex.
         UnsupportedOpError: ``input`` is sparse and has no ``dim`` to go along.
 

@@ -12,7 +12,17 @@ from ...compat import OpOverload
 from ...engine.boundary.enter_leave import leave
 from ...pair import Pair
 from ...shared.too_few import TooFew
-from ..entrance import Dim, Input, Number, as_reduced, as_result, check_fill, enter_input, run_op, too_few
+from ..entrance import (
+    Dim,
+    Input,
+    Number,
+    as_reduced,
+    as_result,
+    check_fill,
+    enter_input,
+    run_op,
+    too_few,
+)
 
 aten = torch.ops.aten
 
@@ -26,6 +36,7 @@ class Reduction:
     sparse: Callable[..., Tensor]
     everywhere: bool = False  #: the sparse rule may give something else than 0 for a slice of zeros
     logical: bool = False  #: its results are bool
+    enter: Callable[[str, Input], Input] = lambda name, x: x  #: what is done first: a check, another dtype
     like: str | None = None  #: the reduction whose result of nothing it has, if not its own
 
 
@@ -45,6 +56,25 @@ def dim_by_dim(op: OpOverload) -> Callable[..., Any]:
     return call
 
 
+def reduction(name: str, call: Callable[..., Any], sparse: Callable[..., Tensor], **more: Any) -> Callable[..., Any]:
+    """The function of a reduction that takes a dtype and asks for a number of valid entries."""
+    form = Reduction(name, call, sparse, **more)
+
+    def reduce(
+        input: Tensor,
+        dim: Dim = None,
+        keepdim: bool = False,
+        *,
+        dtype: torch.dtype | None = None,
+        mask: Tensor | None = None,
+        fill_value: Number | None = None,
+        min_count: int | None = None,
+    ) -> Tensor:
+        return run_reduction(form, input, dim, keepdim, dtype, mask, fill_value, min_count)
+
+    return reduce
+
+
 def run_reduction(
     form: Reduction,
     input: Any,
@@ -61,6 +91,7 @@ def run_reduction(
     A ``dtype`` of integers or bool is also that of the result: torch's sums of what has it would be int64.
     """
     given = (input if type(input) is Input else enter_input(input, mask)).to(dtype)
+    given = form.enter(form.name, given)
     dims = shapes.canonical_dims(dim, given.data.dim())
     kind = torch.bool if form.logical else given.data.dtype
     few = too_few(form.name, kind, given.masked, fill_value, min_count, form.like)
@@ -69,6 +100,11 @@ def run_reduction(
         found = sparse.reduce(form.sparse, data, mask, dims, keepdim, everywhere=form.everywhere, few=few, **params)
         return in_dtype(sparse_result(*found, given.masked, few), dtype)
     return in_dtype(as_reduced(form.call(given.x, dims, keepdim, **params), given, dims, keepdim, few), dtype)
+
+
+def as_inexact(name: str, x: Input) -> Input:
+    """``x``, in the default dtype if it has integers or bools."""
+    return x if x.data.is_floating_point() or x.data.is_complex() else x.to(torch.get_default_dtype())
 
 
 def in_dtype(result: Tensor, dtype: torch.dtype | None) -> Tensor:

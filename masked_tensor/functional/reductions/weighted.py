@@ -38,8 +38,6 @@ def average(
         weights (Tensor, optional): Any dtype, broadcastable to ``input``, or 1-D with one entry per position along
             ``dim``; plain or a MaskedTensor.
         keepdim (bool, optional): Keep reduced dimensions with size 1.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
         fill_value (number, optional): The value of a result without a valid entry.
 
     Returns:
@@ -49,7 +47,6 @@ def average(
     Raises:
         TypeError: ``input`` or ``weights`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
         ValueError: ``weights`` or ``mask`` does not broadcast to ``input``, or ``mask`` lies on another device.
-        IndexError: ``dim`` is out of range.
         RuntimeError: ``input`` is neither floating point nor complex.
         UnsupportedOpError: ``input`` is sparse and ``weights`` are given.
 

@@ -55,8 +55,6 @@ def ffill(
         padding_side (str, optional): ``"right"`` or ``"left"``: where the padding is.
         limit (int, optional): The largest number of steps that a value is carried.
         limit_area (str, optional): ``"inside"`` fills only between valid entries, ``"outside"`` only after the last.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
         fill_value (number, optional): The value of the entries that stay masked. Without it they are NaN in a plain
             result.
 
@@ -70,7 +68,6 @@ def ffill(
             dimensions and no ``dim``, or may be padded and has no ``lengths``; these are not one number from 0 to T for
             each sequence, or a step past an end is valid; ``mask`` does not broadcast to ``input`` or lies on another
             device, or a plain result of integers needs ``fill_value``.
-        IndexError: ``dim`` is out of range.
         UnsupportedOpError: ``input`` is sparse.
 
     Example:
@@ -109,8 +106,6 @@ def bfill(
         padding_side (str, optional): ``"right"`` or ``"left"``: where the padding is.
         limit (int, optional): The largest number of steps that a value is carried.
         limit_area (str, optional): ``"inside"`` fills only between valid entries, ``"outside"`` only before the first.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
         fill_value (number, optional): The value of the entries that stay masked. Without it they are NaN in a plain
             result.
 
@@ -124,7 +119,6 @@ def bfill(
             dimensions and no ``dim``, or may be padded and has no ``lengths``; these are not one number from 0 to T for
             each sequence, or a step past an end is valid; ``mask`` does not broadcast to ``input`` or lies on another
             device, or a plain result of integers needs ``fill_value``.
-        IndexError: ``dim`` is out of range.
         UnsupportedOpError: ``input`` is sparse.
 
     Example:
@@ -179,8 +173,6 @@ def interpolate(
         limit_area (str, optional): ``"inside"`` fills only between valid entries, ``"outside"`` only beyond them.
         max_gap (int, optional): Gaps of more masked entries in a row are not filled at all. An edge is a gap, too.
             It counts entries, whatever ``index`` says.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
         fill_value (number, optional): The value of the entries that stay masked. Without it they are NaN in a plain
             result.
 
@@ -194,7 +186,6 @@ def interpolate(
             another shape, does not rise or is not finite, ``input`` is 0-d, has several dimensions and no ``dim``, or
             may be padded and has no ``lengths``; these are not one number from 0 to T for each sequence, or a step past
             an end is valid; or ``mask`` does not broadcast to ``input`` or lies on another device.
-        IndexError: ``dim`` is out of range.
         RuntimeError: ``input`` is neither floating point nor complex.
         UnsupportedOpError: ``input`` is sparse.
 
@@ -255,8 +246,6 @@ def shift(
             The others are padding, which stays masked. ``"full"``: nothing is padding. Masked input needs it for any
             ``dim`` but 0, and for more than two dimensions. The batch is dimension 0, or 1 if ``dim`` is 0.
         padding_side (str, optional): ``"right"`` or ``"left"``: where the padding is.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
         fill_value (number, optional): The value of the entries that are masked. Without it they are NaN in a plain
             result.
 
@@ -269,7 +258,6 @@ def shift(
         ValueError: ``input`` is 0-d, has several dimensions and no ``dim``, or may be padded and has no ``lengths``;
             these are not one number from 0 to T for each sequence, or a step past an end is valid; ``mask`` does not
             broadcast to ``input`` or lies on another device, or a plain result of integers needs ``fill_value``.
-        IndexError: ``dim`` is out of range.
         UnsupportedOpError: ``input`` is sparse.
 
     Example:

@@ -365,8 +365,6 @@ def rolling(
             needs it for any ``dim`` but 0, and for more than two dimensions, if a result may be valid where the entry
             is not (``min_periods``), and for ``count()``. The batch is dimension 0, or 1 if ``dim`` is 0.
         padding_side (str, optional): ``"right"`` or ``"left"``: where the padding is.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
         fill_value (number, optional): The value where too few entries are valid. Without it results of a MaskedTensor
             are masked there, plain ones NaN.
 
@@ -382,7 +380,6 @@ def rolling(
             several dimensions and no ``dim``, or may be padded and has no ``lengths``; these are not one number from 0
             to T for each sequence, or a step past an end is valid; ``step`` is above 1 for padding on the left; or
             ``mask`` does not broadcast to ``input`` or lies on another device.
-        IndexError: ``dim`` is out of range.
         UnsupportedOpError: ``input`` is sparse.
 
     Example:
