@@ -6,12 +6,14 @@ f of any constant; integers know no NaN.
 """
 
 from functools import lru_cache
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from . import masks, settings, shapes
-from .compat import WITHOUT_WHERE, is_readable_memory, mode_is_active
+from .compat import WITHOUT_WHERE, batched_gradient, is_readable_memory, mode_is_active
+from .masks.kept import is_quiet, stream_of
 from .masks.strides import lay_out_as
 
 BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
@@ -21,14 +23,18 @@ def where(data: Tensor, mask: Tensor, fill: complex) -> Tensor:
     """``torch.where(mask, data, fill)`` in the dtype of ``data``: small tensors, tracing, other devices."""
     constant = _READY.get((type(fill), fill, data.dtype)) if type(data) is Tensor and data.is_cpu else None
     if constant is None:
-        if data.dtype.itemsize == 1 and data.dtype.is_floating_point:  # float8: where() has no kernel
+        if _is_float8(data.dtype):  # where() has no kernel
             bits = 0 if fill == 0 else fill_bits(fill, data.dtype)
             return where(data.view(torch.uint8), mask, bits).view(data.dtype)
         if data.dtype in WITHOUT_WHERE:
             signed = BITS[data.dtype.itemsize]
             return where(data.view(signed), mask, fill_bits(fill, data.dtype)).view(data.dtype)
-        constant = _constant(fill, data.dtype, data.device)
+        constant = _constant(fill, data)
     return where_like(mask, data, constant)
+
+
+def _is_float8(dtype: torch.dtype) -> bool:
+    return dtype.itemsize == 1 and dtype.is_floating_point
 
 
 def where_like(mask: Tensor, data: Tensor, other: Tensor) -> Tensor:
@@ -52,21 +58,43 @@ def _with_strides_of(result: Tensor, data: Tensor) -> Tensor:
     return result.permute(order).contiguous().permute(back)
 
 
-# The usual fills, ready made; keyed by type, too, because -0.0 == 0.
+_USUAL: set[tuple[type, complex]] = {(type(fill), fill) for fill in (0, 1, torch.inf, -torch.inf)}  #: -0.0 == 0
+#: The usual fills, ready made for the CPU.
 _READY: dict[tuple[type, complex, torch.dtype], Tensor] = {
-    (type(fill), fill, dtype): torch.full((), fill, dtype=dtype, device="cpu")
+    (kind, fill, dtype): torch.full((), fill, dtype=dtype, device="cpu")
     for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64)
-    for fill in (0, 1, float("inf"), -float("inf"))
+    for kind, fill in _USUAL
 }
 
 
-def _constant(fill: complex, dtype: torch.dtype, device: torch.device) -> Tensor:
-    return torch.full((), fill, dtype=dtype, device=device)
+#: The same on other devices, each made when it is first needed on a stream: to make one is a launch.
+_MADE: dict[tuple[Any, ...], Tensor] = {}
+
+
+def _constant(fill: complex, data: Tensor) -> Tensor:
+    """``fill`` in the dtype and on the device of ``data``, 0-d."""
+    dtype, device = data.dtype, data.device
+    stream = stream_of(data) if (type(fill), fill) in _USUAL and type(data) is Tensor and is_quiet() else None
+    if stream is None:
+        return torch.full((), fill, dtype=dtype, device=device)
+    key = stream, device, type(fill), fill, dtype
+    constant = _MADE.get(key)
+    if constant is None:
+        with torch.inference_mode(False):
+            constant = _MADE[key] = torch.full((), fill, dtype=dtype, device=device)
+    return constant
 
 
 def can_fill_bits(data: Tensor) -> bool:
     """Whether ``data`` may be filled on its bits: real CPU memory that holds the values as they are."""
     return is_readable_memory(data) and data.dtype.itemsize <= 8 and not data.is_neg() and not data.is_conj()
+
+
+def can_write(data: Tensor) -> bool:
+    """Whether zeros may be written into ``data`` as values: real memory of any device, at which nobody looks."""
+    if type(data) is not Tensor or data.is_meta or not is_quiet() or batched_gradient(data) or data._is_zerotensor():
+        return False
+    return not (data.is_neg() or data.is_conj() or data.dtype in WITHOUT_WHERE or _is_float8(data.dtype))
 
 
 def fill_outside(data: Tensor, mask: Tensor, fill: complex) -> Tensor:
@@ -97,7 +125,7 @@ def fill_into(out: Tensor, data: Tensor, mask: Tensor, fill: complex, spare: Ten
 
 
 def zero_outside_(data: Tensor, mask: Tensor) -> None:
-    """Writes 0 outside ``mask``, which broadcasts, into ``data``, which must be ``bitwise``; autograd is not told."""
+    """Writes 0 outside ``mask``, which broadcasts, into ``data``, if ``can_fill_bits``; autograd is not told."""
     data = data.data  # the write is no new version, which a view would notice
     small = (
         _small(data, mask, settings.SMALL_ZERO) and not mode_is_active()
@@ -110,6 +138,12 @@ def zero_outside_(data: Tensor, mask: Tensor) -> None:
     _select_bits(bits, mask, 0, bits)
 
 
+def write_zeros_(data: Tensor, mask: Tensor) -> None:
+    """The same if ``can_write``: one launch on any device."""
+    data = data.data
+    torch.where(mask, data, _constant(0, data), out=data)
+
+
 def fill_bits(fill: complex, dtype: torch.dtype) -> int:
     """The bits of the constant ``fill`` in ``dtype``, as the integer of its width."""
     if fill == 0:
@@ -120,7 +154,7 @@ def fill_bits(fill: complex, dtype: torch.dtype) -> int:
 @lru_cache(maxsize=256)
 def _bits_of(fill: complex | str, dtype: torch.dtype) -> int:
     value = float(fill) if isinstance(fill, str) else fill
-    if dtype.itemsize == 1 and dtype.is_floating_point:  # float8: fill_() has no kernel
+    if _is_float8(dtype):  # fill_() has no kernel
         constant = torch.full((1,), value, dtype=torch.float32).to(dtype)
     else:
         constant = torch.full((1,), value, dtype=dtype)
@@ -172,4 +206,4 @@ def _select_chunk(bits: Tensor, mask: Tensor, fill: int, out: Tensor, apart: boo
     else:
         wide = mask.to(bits.dtype) if spare is None else spare[: mask.numel()].view(mask.shape).copy_(mask)
         torch.sub(bits, fill, out=out)
-        torch.addcmul(_constant(fill, bits.dtype, bits.device), wide, out, out=out)
+        torch.addcmul(torch.full((), fill, dtype=bits.dtype, device=bits.device), wide, out, out=out)

@@ -28,7 +28,7 @@ from .compat import (
     is_wrapped,
     mode_is_active,
 )
-from .fill import can_fill_bits, fill_outside, where, where_like, zero_outside_
+from .fill import can_fill_bits, can_write, fill_outside, where, where_like, write_zeros_, zero_outside_
 from .pair import Pair, Payload
 
 
@@ -127,9 +127,14 @@ def zero_masked_inplace(data: Tensor, mask: Tensor) -> Tensor:
     if 0 in mask.stride() and masks.is_all_valid(mask):
         return data
     # A selective checkpoint may keep what an op makes: then it is not to be written into.
-    if not can_fill_bits(data) or (mode_is_active() and checkpoint_will_recompute()):
+    if mode_is_active() and checkpoint_will_recompute():
         return select(data, mask, 0)
-    zero_outside_(data, mask)
+    if can_fill_bits(data):
+        zero_outside_(data, mask)
+    elif can_write(data):
+        write_zeros_(data, mask)
+    else:
+        return select(data, mask, 0)
     return data
 
 

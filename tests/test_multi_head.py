@@ -312,7 +312,7 @@ def test_what_is_kept_with_a_mask_is_bounded_and_dropped_with_it(monkeypatch: py
 def test_nothing_is_kept_while_a_graph_is_captured(monkeypatch: pytest.MonkeyPatch) -> None:
     mask, made = torch.ones(3, dtype=torch.bool, device="meta"), []
     streams = iter([1, 1, None, 2, 1])
-    monkeypatch.setattr(kept, "_stream_of", lambda x: next(streams))
+    monkeypatch.setattr(kept, "stream_of", lambda x: next(streams))
     for _ in range(5):
         masks.derive(mask, "key", lambda: made.append(1) or torch.zeros(1))
     assert len(made) == 3  # on the first stream, in the graph, on the second stream

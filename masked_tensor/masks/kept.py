@@ -33,7 +33,7 @@ def derive(mask: Tensor, key: Hashable, make: Callable[..., Any], *args: Any) ->
     if type(mask) is not Tensor or not is_quiet():
         return make(*args)
     kept = _kept_with(mask)
-    stream = 0 if mask.is_cpu else _stream_of(mask)
+    stream = stream_of(mask)
     if kept is None or stream is None:
         return make(*args)
     value = kept.get((stream, key))
@@ -61,11 +61,13 @@ def with_rows_of(mask: Tensor, size: int) -> Tensor:
     return wide
 
 
-def _stream_of(x: Tensor) -> int | None:
-    """By which stream what is made of ``x`` now can be read later; None: by none that is known.
+def stream_of(x: Tensor) -> int | None:
+    """By which stream what is made of ``x`` now can be read later, 0 on the CPU; None: by none that is known.
 
     What is made while a CUDA graph is captured lies in the memory of that graph.
     """
+    if x.is_cpu:
+        return 0
     if not x.is_cuda or torch.cuda.is_current_stream_capturing():
         return None
     return torch.cuda.current_stream(x.device).cuda_stream
