@@ -22,7 +22,7 @@ extensions = [
 ]
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
-exclude_patterns = ["_build", "score.md", "shadow.md"]  # parts of another page
+exclude_patterns = ["_build"]
 copybutton_prompt_text = r">>> |\.\.\. "
 copybutton_prompt_is_regexp = True
 html_theme = "furo"
@@ -31,6 +31,7 @@ html_title = f"masked_tensor {masked_tensor.__version__}"  # on every page
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_js_files = ["filter.js"]
+html_search_scorer = str(Path(__file__).parent / "scorer.js")
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 autosummary_generate = False  # tables; the entries stand below them

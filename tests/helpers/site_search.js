@@ -1,4 +1,5 @@
-// node site_search.js BUILD QUERY...: for each query, the page that the search of the built site shows first.
+// node site_search.js BUILD QUERY...: a line of JSON with what the search of the built site ranks by, and a line for each
+// query: the pages in the order in which they are shown, each with what of it was found (its title, its text, ...).
 "use strict";
 const fs = require("fs");
 const path = require("path");
@@ -18,7 +19,9 @@ for (const file of ["_static/language_data.js", "_static/searchtools.js"])
   vm.runInContext(fs.readFileSync(path.join(build, file), "utf8"), browser);
 vm.runInContext("this.Search = Search", browser); // a constant is no property of the page
 vm.runInContext(fs.readFileSync(path.join(build, "searchindex.js"), "utf8"), browser);
+const { score, last, ...numbers } = browser.Scorer;
+console.log(JSON.stringify({ numbers, last: [...last] }));
 for (const query of queries) {
   const found = browser.Search._performSearch(...browser.Search._parseQuery(query));
-  console.log(found.length ? found.at(-1)[0] : "nothing");
+  console.log(JSON.stringify(found.map(([page, , , , , , kind]) => [page, kind]).reverse()));
 }

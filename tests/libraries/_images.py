@@ -49,7 +49,7 @@ masked image, which is their case above, and in two more ways. *Half*: an image 
 padding, against the same image alone and cropped: what is valid of the outputs, in order, and the gradient of every
 parameter. *Pixels*: a third of the pixels is missing, under `meaning(convolution="any", renormalize=True)`: values,
 masks and gradients are the same for NaN and for 1e30 under the mask ({pixels} of {classes}).
-[Models of transformers and timm](models.md) are run likewise.
+[Models](models.md) of Hugging Face and timm were run likewise.
 
 | half | classes | |
 |---|---:|---|

@@ -17,7 +17,7 @@ float64. A masked batch is compared with its rows alone and unpadded, or with th
 masked. The data under the mask are NaN, or -100 for integers. The comparison covers values (1e-6), validity, and the
 gradients of all parameters and inputs. `python -m tests.libraries [NAME]` runs the cases in `tests/libraries` of
 the libraries that are installed and makes this page. Continuous integration runs those that its extras install.
-[Models of transformers and timm](models.md) and [metrics](metrics.md) have pages of their own.
+[Models](models.md) of Hugging Face and timm, and [metrics](metrics.md) have pages of their own.
 
 | result | meaning | cases |
 |---|---|---:|

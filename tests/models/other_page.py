@@ -11,7 +11,7 @@ DOCS = Path(__file__).parent.parent.parent / "docs"
 HEADS = {
     "series": """## Time series
 
-Each class of transformers that takes a series, tiny, random weights, float64 (1e-6; steps in float32 are made in
+Each class of `transformers` that accepts a series, tiny, random weights, float64 (1e-6; steps in float32 are made in
 float64); `python -m tests.models --series`. *Whole* and *beside* are those of image models, below, with the loss where
 there is one: what is to be predicted is masked like its series. *Past* is no law: the first third of two series is
 missing, against the mask that the model itself takes, all outputs; *helped*: with that mask beside the masked series.
@@ -21,7 +21,7 @@ Two things to know. TimesFM reads its padding as a feature, too: give `past_valu
 TimesFM 2.5 the statistics of a series stay unknown once a whole patch is missing, and its states, still valid, are
 made from those flags alone: give it `filled(0)` and its padding. Autoformer, in eval mode, mixes the rows of any
 batch, plain ones too.""",
-    "vision": """## Images of transformers
+    "vision": """## Hugging Face's image models
 
 Each type that classifies images, or that AutoModel makes of images, tiny, random weights, float64 (1e-6; float32, 1e-3,
 where its code cannot do float64); `python -m tests.models --vision`. *Whole* and *beside* are those of image
