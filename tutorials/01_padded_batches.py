@@ -148,25 +148,25 @@ def error(predicted: Tensor) -> float:
 
 
 truth = mt.masked_invalid(torch.stack([target for _, target in held_out]))
-errors, changes = {}, {}
-print(f"\nerror on {len(held_out)} held-out visits")
-print(f"{'':18}{'64 at once':>12}{'alone':>8}{'largest change':>16}{'trained in':>12}")
+errors, changes, seconds = {}, {}, {}
+print(f"\n{len(held_out)} held-out visits; scaled values, lower is better")
+print(
+    f"{'':18}{'change with the batch':>23}{'error alone':>13}{'error in batches':>18}"
+)
 for name, (model_class, collate) in METHODS.items():
     start = time.perf_counter()
     net = train(model_class, collate)
-    seconds = time.perf_counter() - start
+    seconds[name] = time.perf_counter() - start
     together, alone = (predict(net, collate, size) for size in (64, 1))
     errors[name] = error(together), error(alone)
-    changes[name] = (together - alone).abs().max().item()
-    row = f"{errors[name][0]:12.3f}{errors[name][1]:8.3f}{changes[name]:16.0e}"
-    print(f"{name:18}{row}{seconds:10.1f} s")
+    changes[name] = F.mse_loss(together, alone).sqrt().item()
+    row = f"{changes[name]:23.7f}{errors[name][1]:13.3f}{errors[name][0]:18.3f}"
+    print(f"{name:18}{row}")
 last_values = torch.stack([s[-1, :7] for s, _ in held_out]).nan_to_num()
 repeated = error(last_values)
-print(f"{'last values':18}{repeated:12.3f}{repeated:8.3f}")
-
+print(f"{'last values':18}{'':23}{repeated:13.3f}{repeated:18.3f}")
 print(
-    f"\nZero padding moved predictions by up to {changes['zeros']:.1f}, "
-    f"a mask by {changes['masked']:.7f} (lower is better)."
+    "training took " + ", ".join(f"{s:.1f} s ({name})" for name, s in seconds.items())
 )
 
 # %%
@@ -175,10 +175,11 @@ print(
 # In batches of 64 the three networks are about equally good.  For one patient at a time
 # the first two are worse: they learned with padding in their convolutions and in the
 # statistics of their norms.  The first is worse than repeating the last values.  The
-# masked network gives the same answer both times, up to rounding.
+# masked network gives the same answer both times, up to rounding.  That has a price: on
+# a network as small as this one, a masked training step takes longer.
 
-assert changes["masked"] < 1e-4
-assert min(changes["zeros"], changes["lengths by hand"]) > 0.5
+assert changes["masked"] < 1e-5
+assert min(changes["zeros"], changes["lengths by hand"]) > 0.05
 assert errors["zeros"][1] > repeated
 assert errors["masked"][1] < min(errors["lengths by hand"][1], repeated)
 assert errors["masked"][0] < 1.02 * min(both[0] for both in errors.values())
@@ -186,10 +187,12 @@ assert errors["masked"][0] < 1.02 * min(both[0] for both in errors.values())
 # %%
 # The picture
 # -----------
+# How far a prediction moves when other patients share its batch (root mean square), and
+# how far it is from the truth for one patient alone.  Both are in scaled values.
 
 chart = pygal.HorizontalBar(
-    title="Error on held-out patients",
-    x_title="root mean square error of scaled values",
+    title="Predictions for held-out patients (lower is better)",
+    x_title="root mean square of scaled values",
     height=420,
     print_values=True,
     formatter=lambda value: f"{value:.3f}",
@@ -197,9 +200,17 @@ chart = pygal.HorizontalBar(
     js=[],
 )
 chart.x_labels = [*errors, "repeat the last values"]
-chart.add("one patient at a time", [both[1] for both in errors.values()] + [repeated])
-chart.add("64 patients at once", [both[0] for both in errors.values()] + [repeated])
+chart.add(
+    "error for one patient alone", [both[1] for both in errors.values()] + [repeated]
+)
+chart.add("change with the company in the batch", [*changes.values(), None])
 if "__file__" in globals():  # a script; the documentation shows the picture itself
     picture = Path(__file__).with_suffix(".svg")
     chart.render_to_file(str(picture))
     print(f"saved {picture.name} beside this script")
+
+saved = 1 - errors["masked"][1] / errors["zeros"][1]
+print(
+    "\nWith a mask, a patient gets the same prediction alone and in any batch, "
+    f"and its error is {saved:.0%} lower than with zero padding."
+)
