@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import masked_tensor as mt
+from masked_tensor import settings as numbers
 from masked_tensor.api.containers import accepted_inputs, kinds, lists
 from masked_tensor.api.containers.arrow import library
 from masked_tensor.engine.tensor import pair_of
@@ -489,3 +490,36 @@ def test_frames_of_floats_are_masked_where_they_are_not_finite(dtype: str, rows:
     assert torch.equal(x.filled(0), wanted.nan_to_num(0, 0, 0))
     x[:] = 7.0  # memory of its own
     assert np.array_equal(frame.to_numpy(), values, equal_nan=True)
+
+
+@pytest.mark.parametrize("most", [numbers.FRAME, 0])
+def test_a_small_frame_is_read_as_one_array_where_it_is_one(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is put together of several dtypes, or holds no floats, is read column by column, as a large one is."""
+    pandas, np = pytest.importorskip("pandas"), pytest.importorskip("numpy")
+    monkeypatch.setattr(numbers, "FRAME", most)
+    values = np.array([[1.0, np.nan, 3.0], [np.inf, 5.0, -0.0]])
+    whole = pandas.DataFrame(values.copy())
+    apart = pandas.DataFrame(values[:, :1].copy())
+    apart[1], apart[2] = values[:, 1].copy(), values[:, 2].copy()
+    mixed = whole.assign(n=[2**53 + 1, 0])
+    expected = torch.tensor(values)
+    for frame in (
+        whole,
+        apart,
+        whole.astype("float32"),
+        whole.astype("float16"),
+        whole.T.copy().T,
+        whole.astype(">f8"),
+    ):
+        found = mt.masked_invalid(frame)
+        torch.testing.assert_close(found.get_mask(), expected.isfinite())
+        torch.testing.assert_close(found.get_data().double(), expected.nan_to_num(0.0, 0.0, 0.0))
+        assert found.is_contiguous()
+    found.fill_(7.0)
+    assert np.array_equal(frame.to_numpy(), values, equal_nan=True)  # nothing is shared with the frame
+    for error in (mixed, mixed.astype({"n": "Int64"})):
+        with pytest.raises(ValueError, match="is no number of float64"):
+            mt.masked_invalid(error)
+    assert mt.masked_invalid(whole.astype("Float64")).tolist() == [[1, None, 3], [None, 5, 0]]
+    assert mt.masked_invalid(whole.iloc[:0]).shape == (0, 3)
+    assert mt.masked_invalid(pandas.DataFrame({"a": [1, 2]})).dtype is torch.int64

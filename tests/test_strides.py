@@ -55,6 +55,7 @@ OF_SPARSE_DATA = {"TABLE", "TABLE_OF", "EXACT", "COLUMNS"}  # strided tensors ne
 OF_ROLLING = {"WINDOWS", "MERGED"}  # patched down in tests/test_series.py
 OF_THREADS = {"SHARED"}  # tests run with one, see tests/test_threads.py
 OF_KNOWN = {"NOTED", "SHAPES", "KEPT", "KEPT_SIZE"}  # what they decide is compared in tests/test_known_masks.py
+OF_FRAMES = {"FRAME"}  # both ways are taken in tests/test_containers.py
 OF_FLAT = {"TRIED"}  # how wide a window the check of a flat module tries
 OF_ATTENTION = {"TOGETHER"}  # both ways are taken in tests/test_packed_attention.py
 # tests/test_gpu_kernels.py makes blocks of them that small tensors exceed
@@ -63,7 +64,7 @@ OF_GPUS = {f"GPU_{name}" for name in ["TILE", "COLUMNS", "PROGRAMS", "STEPS", "S
 
 def test_every_tuning_number_is_known() -> None:
     numbers = {name for name, value in vars(settings).items() if type(value) is int and name.isupper()}
-    others = OF_SPARSE_DATA | OF_ROLLING | OF_THREADS | OF_KNOWN | OF_FLAT | OF_ATTENTION | OF_GPUS
+    others = OF_SPARSE_DATA | OF_ROLLING | OF_THREADS | OF_KNOWN | OF_FRAMES | OF_FLAT | OF_ATTENTION | OF_GPUS
     assert numbers == set(THRESHOLDS) | others
 
 

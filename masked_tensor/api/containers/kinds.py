@@ -4,6 +4,7 @@ A container is known by its class, or by the name of its library and class. What
 interface.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +13,7 @@ from torch import Tensor
 from torch.masked import MaskedTensor as TorchMasked
 from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
 
-from ... import layouts, masks
+from ... import layouts, masks, settings
 from ...pair import Pair, plain_pair
 from . import ragged, sources, tables
 
@@ -141,10 +142,21 @@ def whole_frame(data: Any) -> Any:
     """The array of a pandas frame whose columns are floats of one dtype, to be read; None of anything else."""
     if isinstance(data, Tensor) or reader_of(data) is not _pandas_frame:
         return None
-    kinds = set(data.dtypes)
+    values = _one_array(data) if math.prod(data.shape) <= settings.FRAME else None
+    kinds = set(data.dtypes) if values is None else {values.dtype}
     kind = kinds.pop() if len(kinds) == 1 else None
     floats = kind is not None and getattr(kind, "char", "") in ("e", "f", "d") and kind.isnative
-    return data.to_numpy() if floats else None
+    return None if not floats else data.to_numpy() if values is None else values
+
+
+def _one_array(frame: Any) -> Any:
+    """The array that a small frame is in memory, of which pandas makes no copy; None if there is no such array.
+
+    Columns of several dtypes are put together anew whenever they are asked for.  To ask for the dtypes takes longer.
+    """
+    first, second = frame.to_numpy(), frame.to_numpy()
+    same = first.size and first.__array_interface__["data"] == second.__array_interface__["data"]
+    return first if same else None
 
 
 @register_container("pandas.DataFrame", "modin.DataFrame")

@@ -34,6 +34,8 @@ def finite_copy(data: Tensor) -> Pair:
 def of_array(values: Any) -> Pair:
     """The same of an array of numpy, of floats, row by row: in steps that stay in cache."""
     copy = torch.from_numpy(values.copy("C"))
+    if copy.numel() <= settings.PIECE:
+        return finite_copy(copy)
     valid = torch.empty(copy.shape, dtype=torch.bool)
     step = settings.PIECE
     spare = torch.empty(min(step, copy.numel()), dtype=copy.dtype)
