@@ -133,6 +133,7 @@ OPS = {  # a private op is an op: it may stand where ops are named
     "kernels/attention/fused.py": "_fused_sdp_choice _scaled_dot_product_flash_attention_for_cpu "
     "_scaled_dot_product_flash_attention_for_cpu_backward",
     "kernels/attention/cuda.py": "_efficient_attention_forward _flash_attention_forward",
+    "kernels/attention/efficient_op.py": "_efficient_attention_backward _efficient_attention_forward",
     "layouts/compressed.py": "_validate_sparse_compressed_tensor_args",
     "layouts/coo.py": "_validate_sparse_coo_tensor_args _indices _values",
     "sparse/csr.py": "_convert_indices_from_coo_to_csr",

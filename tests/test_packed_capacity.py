@@ -109,6 +109,28 @@ def test_packed_before_the_graph_it_is_one_graph_too(name: str) -> None:
     assert counter.frame_count == 1
 
 
+def test_attention_in_a_graph_with_gaps_and_padding_on_the_left() -> None:
+    """Which stored steps are masked no size tells: they are put last, whatever lies there, and nothing is padded."""
+    torch.manual_seed(0)
+    torch.compiler.reset()
+    net = Attention(True).double()
+    step = torch.compile(lambda x: net(x.packed(capacity=CAPACITY)), fullgraph=True, backend="aot_eager")
+    left = torch.arange(T).flip(0) < torch.tensor([3, 6, 0])[:, None]
+    with mt.extend.packing_report() as spread:
+        for turn, rows in enumerate((left, torch.rand(B, T) > 0.5, torch.zeros(B, T, dtype=torch.bool))):
+            x = mt.masked_tensor(
+                torch.where(rows[..., None], torch.randn(B, T, 8, dtype=torch.float64), GARBAGE[turn]), rows[..., None]
+            )
+            found = []
+            for run in (step, net):
+                out = run(x)
+                net.zero_grad()
+                out.sin().sum().filled(0.0).backward()
+                found.append([out.filled(0).detach(), out.get_mask(), *(p.grad.clone() for p in net.parameters())])
+            torch.testing.assert_close(*found)
+    assert not spread
+
+
 @pytest.mark.parametrize("compiled", [False, True])
 def test_nothing_valid_all_that_fits_and_one_more(compiled: bool) -> None:
     torch.compiler.reset()

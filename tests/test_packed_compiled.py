@@ -200,8 +200,42 @@ def test_attention_in_a_graph_is_one_op() -> None:
     q, k, v = (torch.randn(9, 2, 4, dtype=torch.float64, requires_grad=True) for _ in range(3))
     lengths = torch.tensor([3, 0, 3, 3])
     op = torch.ops.masked_tensor.attend.default
-    torch.library.opcheck(op, (q, k, v, lengths, True, 0.3))
-    assert torch.autograd.gradcheck(lambda q, k, v: op(q, k, v, lengths, False, None)[0], (q, k, v), fast_mode=True)
+    seed = torch.tensor(7)
+    torch.library.opcheck(op, (q, k, v, lengths, None, 0.0, True, 0.3))
+    quick = ("test_schema", "test_autograd_registration", "test_faketensor")
+    torch.library.opcheck(op, (q, k, v, lengths, seed, 0.4, True, 0.3), test_utils=quick)
+    for options in ((None, 0.0, False, None), (seed, 0.4, False, None), (seed, 1.0, True, None)):
+        run = lambda q, k, v, options=options: op(q, k, v, lengths, *options)[0]  # noqa: E731
+        assert torch.autograd.gradcheck(run, (q, k, v), fast_mode=True)
+    assert torch.autograd.gradgradcheck(
+        lambda *given: op(*given, lengths, seed, 0.4, True, None)[0], (q, k, v), fast_mode=True
+    )
+    assert not op(q, k, v, lengths, seed, 1.0, True, None)[0].any()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_dropout_of_attention_in_a_graph_pads_nothing(dtype: torch.dtype) -> None:
+    """Values that name their step show each weight: of a step of another sequence 0, else 0 or twice as much."""
+    T, lengths = 8, [5, 8, 2]
+    step = torch.compile(
+        lambda v: F.scaled_dot_product_attention(v * 0, v * 0, v, dropout_p=0.5), fullgraph=True, backend="aot_eager"
+    )
+    v = mt.from_sequences([torch.eye(T, dtype=dtype)[:n] for n in lengths], packed=True)
+    leaf = v[:, None].expand(-1, 2, -1, -1).clone().requires_grad_()
+    with mt.extend.packing_report() as spread:
+        out = step(leaf)
+    assert not spread
+    assert out.is_packed
+    seen = out.filled(0).detach()
+    for row, n in zip(seen, lengths, strict=True):
+        assert set(row[:, :n, :n].unique().tolist()) == {0.0, torch.tensor(2 / n, dtype=dtype).item()}
+        assert not row[:, n:].any()
+        assert not row[:, :, n:].any()
+    assert not seen[0, 0].equal(seen[0, 1])
+    assert not step(leaf).filled(0).equal(seen)  # another seed
+    grad = torch.randn(seen.shape, dtype=dtype)
+    out.backward(grad)
+    torch.testing.assert_close(leaf.grad.filled(0), seen.mT @ grad)
 
 
 def test_attention_in_half_precision() -> None:

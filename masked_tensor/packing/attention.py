@@ -15,14 +15,16 @@ from .. import kernels, masks
 from ..compat import is_readable_memory
 from ..kernels.attention import cuda, graph_op
 from ..kernels.attention.fused import Run, formula
-from ..op import NoRule
+from ..op import NoRule, Rule
 from ..pair import Payload
 from ..select import select
 from . import attention_together
 from .blocks import positions_of_run, runs_of, select_along
 from .dim_order import GRID, Order
 from .grid import Grid, same_places
+from .missing import run_over_missing
 from .packed import Packed, drop_full_inner, pack_values
+from .valid_first import valid_first
 from .views import feature_axis
 
 
@@ -31,8 +33,8 @@ def scaled_dot_product_attention(
     is_causal: bool = False, *, scale: float | None = None, enable_gqa: bool = False,
 ) -> Packed:  # fmt: skip
     """``softmax(query @ key.T * scale + attn_mask) @ value`` of each sequence, all seen as ``(B, .., T, D)``."""
-    anywhere = attn_mask is None and cuda.is_supported(query.values, key.values, value.values)
-    if not anywhere and not all(is_readable_memory(x.grid.index) for x in (query, key, value)):
+    at_once = attn_mask is None and cuda.is_supported(query.values, key.values, value.values)
+    if not at_once and not all(is_readable_memory(x.grid.index) for x in (query, key, value)):
         return _attend_traced(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
     if not same_places(key.grid, value.grid):
         raise NoRule
@@ -41,7 +43,7 @@ def scaled_dot_product_attention(
     q, k, v = (split_heads(x) for x in (query, key, value))
     if not enable_gqa and not q.shape[1] == k.shape[1] == v.shape[1]:
         raise NoRule
-    if anywhere:
+    if at_once:
         alike = same_places(query.grid, key.grid)
         out, some = cuda.attend(q, k, v, query.grid, key.grid, dropout_p, is_causal, scale, alike)
         return _as_query(query, out, None if some is None else some[:, None].expand(out.shape[:2]))
@@ -93,14 +95,62 @@ def _attend_traced(
     scale: float | None, enable_gqa: bool,
 ) -> Packed:  # fmt: skip
     """In a graph, where no length is known: one op, for attention within one set of tokens."""
-    if query.grid.host or not (query.grid is key.grid is value.grid) or attn_mask is not None or dropout_p:
+    if query.grid.host or not (query.grid is key.grid is value.grid) or attn_mask is not None:
         raise NoRule
-    q, k, v = (split_heads(x) for x in (query, key, value))
+    given = tuple(split_heads(x) for x in (query, key, value))
+    return _as_query(query, _by_graph_op(given, query.grid.lengths, dropout_p, is_causal, scale, enable_gqa), None)
+
+
+def _by_graph_op(
+    given: tuple[Tensor, ...], lengths: Tensor, dropout_p: float, is_causal: bool, scale: float | None,
+    enable_gqa: bool,
+) -> Tensor:  # fmt: skip
+    q, k, v = given
     if enable_gqa and k.shape[1] and q.shape[1] % k.shape[1] == 0 and k.shape[1] == v.shape[1]:
         k, v = (x.repeat_interleave(q.shape[1] // k.shape[1], 1) for x in (k, v))
     if not graph_op.is_supported(q, k, v):
         raise NoRule
-    return _as_query(query, graph_op.attend(q, k, v, query.grid.lengths, is_causal, scale), None)
+    return graph_op.attend(q, k, v, lengths, dropout_p, is_causal, scale)
+
+
+def attention_rule(strided: Rule, op: Rule) -> Rule:
+    """For tokens that are all valid; and for others, left out where they can be looked at, else put last."""
+
+    def attend(query: Packed, key: Packed, value: Packed, *args: Any, **kwargs: Any) -> Any:
+        if query.inner is None and key.inner is None and value.inner is None:
+            return scaled_dot_product_attention(query, key, value, *args, **kwargs)
+        try:
+            return _attend_valid_first(query, key, value, *args, **kwargs)
+        except NoRule:
+            given = query, key, value, *args
+            return run_over_missing(scaled_dot_product_attention, strided, given, kwargs, 0, True)
+
+    return attend
+
+
+def _attend_valid_first(
+    query: Packed, key: Packed, value: Packed, attn_mask: Any = None, dropout_p: float = 0.0, is_causal: bool = False,
+    *, scale: float | None = None, enable_gqa: bool = False,
+) -> Packed:  # fmt: skip
+    """Where no value may be looked at, within tokens of which the same are masked in all three."""
+    batch = query, key, value
+    if attn_mask is not None or any(x.inner is None or x.grid is not query.grid for x in batch):
+        raise NoRule
+    if is_readable_memory(query.grid.index):
+        raise NoRule
+    order = valid_first(query)
+    if any(valid_first(x) is not order for x in batch):
+        raise NoRule
+    q, k, v = (order.ordered(split_heads(x), x.payload) for x in batch)
+    if not enable_gqa and not q.shape[1] == k.shape[1] == v.shape[1]:
+        raise NoRule
+    if cuda.is_supported(q, k, v):
+        out, _ = cuda.attend(q, k, v, order, order, dropout_p, is_causal, scale)
+    elif query.grid.host:
+        raise NoRule
+    else:
+        out = _by_graph_op((q, k, v), order.lengths, dropout_p, is_causal, scale, enable_gqa)
+    return _as_query(query, order.stored(out), order.valid[:, None].expand(out.shape[:2]), Payload.ZERO)
 
 
 def split_heads(x: Packed) -> Tensor:
@@ -151,7 +201,7 @@ def _unfold_heads(mask: Tensor, query: Packed) -> Tensor:
     return split
 
 
-def _as_query(query: Packed, out: Tensor, seen: Tensor | None) -> Packed:
+def _as_query(query: Packed, out: Tensor, seen: Tensor | None, payload: Payload = Payload.ANY) -> Packed:
     """``(N, H, D)`` in the order of the query; where a head of a query saw nothing it is masked."""
     heads = [a for dim in query.order[:-2] for a in dim if a >= GRID]
     sizes = [query.sizes[a] for a in heads]
@@ -162,5 +212,5 @@ def _as_query(query: Packed, out: Tensor, seen: Tensor | None) -> Packed:
     if seen is None:
         return pack_values(values, Packed(values, query.grid, order))
     inner = (seen.unflatten(1, sizes) if len(sizes) > 1 else seen if sizes else seen.squeeze(1)).unsqueeze(-1)
-    whole = drop_full_inner(Packed(values, query.grid, order, masks.expand_to(inner, values.shape), Payload.ANY))
+    whole = drop_full_inner(Packed(values, query.grid, order, masks.expand_to(inner, values.shape), payload))
     return pack_values(whole.operand(), whole)

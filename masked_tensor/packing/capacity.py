@@ -4,21 +4,30 @@ The places that the valid steps leave over are filled with masked steps of the b
 ordinary packed tensor whose ``inner`` masks some of the stored tokens.
 """
 
+from contextlib import suppress
+
 import torch
 from torch import Tensor
 
 from ..compat import is_readable_memory
+from ..kernels.devices import is_host
+from ..op import NoRule
 from ..pair import Pair
 from .dim_order import Order
 from .grid import Grid
 from .packed import Packed, batch_first, gather_stored, pack_values
+from .valid_first import valid_first
 
 
 def pack_capacity(x: Pair, order: Order, capacity: int) -> Packed:
     """A strided pair at ``capacity`` places, or at all if it has no more: its valid ones and the first masked ones."""
     data, valid, some = batch_first(x, order)
     stored = gather_stored(data, valid, grid_of_capacity(some, capacity), order, x.payload)
-    return pack_values(stored.operand(), stored)
+    packed = pack_values(stored.operand(), stored)
+    if packed.grid.host and not is_host(data.device):
+        with suppress(NoRule):  # steps that are masked in part
+            valid_first(packed).prepare()
+    return packed
 
 
 def grid_of_capacity(some: Tensor, capacity: int) -> Grid:

@@ -70,6 +70,11 @@ def _traced(
     window: int | None, softcap: float | None, sinks: Tensor | None,
 ) -> Tensor:  # fmt: skip
     """In a graph, where no length is known: by an op of packed batches, or padded."""
+    if softcap is None and sinks is None and cuda.is_supported(q, k, v):
+        try:
+            return cuda.attend(q, k, v, grid, grid, dropout, causal, scale, window=window)[0]
+        except NoRule:
+            pass
     if window is None and softcap is None and sinks is None:
         query, key, value = (Packed(x, grid, _SEEN_AS) for x in (q, k, v))
         try:

@@ -132,15 +132,16 @@ class Grid:
         """How many tokens each sequence has: (B,)."""
         if self.full:
             return self.index.new_full((self.shape[0],), self.shape[1])
-        if self.host:  # found in the rising index: a count of each number would be read on the host
-            firsts = torch.arange(self.shape[0] + 1, device=self.device) * self.shape[1]
-            return torch.searchsorted(self.index, firsts).diff()
-        return self.index.new_zeros(self.shape[0]).index_add(0, self.batch, torch.ones_like(self.batch))
+        return self.offsets.diff()
 
     @fact
     def offsets(self) -> Tensor:
         """Where each sequence begins among the tokens, and where the last one ends: (B + 1,)."""
-        return torch.cat([self.lengths.new_zeros(1), self.lengths.cumsum(0)])
+        if self.full or "lengths" in self.__dict__:
+            return torch.cat([self.lengths.new_zeros(1), self.lengths.cumsum(0)])
+        # found in the rising index: a count of each number would be read on the host
+        firsts = torch.arange(self.shape[0] + 1, device=self.device) * self.shape[1]
+        return torch.searchsorted(self.index, firsts)
 
     @fact
     def bounds(self) -> Tensor:

@@ -15,9 +15,8 @@ from .. import masks, pair
 from ..compat import in_dual_level, in_transform, is_tracked
 from ..kernels.attention.fused import additive
 from ..masks import sides
-from ..op import Op
+from ..op import Op, StorageRule, Takes
 from ..packing import attention as packed
-from ..packing.kinds import packed_rule
 from ..pair import Pair
 from ..select import guard, select, zero_masked, zeroed_result
 from ..shared import product_validity
@@ -268,9 +267,7 @@ OPS = [
     Op(
         "scaled_dot_product_attention",
         scaled_dot_product_attention,
-        packed=packed_rule(
-            packed.scaled_dot_product_attention, whole=("query", "key", "value"), within="query", mixes=True
-        ),
+        packed=StorageRule("a rule of its own", packed.attention_rule, Takes(stored=("query", "key", "value"))),
     ),
     Op("_scaled_dot_product_attention_math", attention_math),
     Op("_scaled_dot_product_flash_attention_for_cpu", attention_flash),

@@ -1,6 +1,7 @@
 """Attention on packed batches by the GPU's kernels for sequences of any length: one call for all of them.
 
-A kernel is given where each sequence begins and how long one can be at most, so that nothing is read on the host.
+A kernel is given where each sequence begins and how long one can be at most, so that nothing is read on the host, and
+graphs that are being compiled call the same kernels.
 """
 
 import inspect
@@ -13,9 +14,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ...compat import has_real_memory, in_transform, is_tracked
+from ...compat import in_transform, is_fake, is_tracked
 from ...op import NoRule
 from ...select import guard, select
+from . import efficient_op
 
 DEVICES = ("cuda",)
 HALVES = (torch.float16, torch.bfloat16)
@@ -24,8 +26,8 @@ _aten: Any = torch.ops.aten
 
 
 def is_supported(*values: Tensor) -> bool:
-    """Whether the values lie where there are such kernels, and are not traced or transformed."""
-    return all(x.device.type in DEVICES and has_real_memory(x) for x in values) and not in_transform()
+    """Whether the values lie where there are such kernels, or will when a graph runs, and are not transformed."""
+    return all(x.device.type in DEVICES and (type(x) is Tensor or is_fake(x)) for x in values) and not in_transform()
 
 
 def attend(
@@ -64,14 +66,22 @@ def attend(
 def _laid_out(x: Tensor, size: int) -> Tensor:
     """``(N, H, size)`` as the kernels read it: each head without gaps, at an address that 16 bytes divide.
 
-    What lies so already is not copied, such as the parts of one projection to queries, keys and values.
+    What lies so already is not copied, such as the parts of one projection to queries, keys and values; in a graph,
+    what lies so whatever its sizes are.
     """
     if x.shape[-1] != size:
         return F.pad(x, (0, size - x.shape[-1]))
     steps = (x.storage_offset(), *x.stride()[:-1])
-    if x.stride(-1) == 1 and all(n * x.dtype.itemsize % 16 == 0 for n in steps):
+    holds = bool if type(x) is Tensor else _holds_of_all_sizes
+    if holds(x.stride(-1) == 1) and all(holds(n * x.dtype.itemsize % 16 == 0) for n in steps):
         return x
     return x.clone(memory_format=torch.contiguous_format)
+
+
+def _holds_of_all_sizes(condition: Any) -> bool:
+    """Whether a graph for all sizes may rely on it; it becomes no guard."""
+    found: bool = import_module("torch.fx.experimental.symbolic_shapes").statically_known_true(condition)
+    return found
 
 
 def _sequence_bounds(grid: Any) -> tuple[Tensor, int]:
@@ -93,6 +103,7 @@ def _public_kernel() -> Callable[..., Tensor] | None:
 #: Capabilities with less memory for a block: torch forbids the training of wide heads by its flash kernel there.
 SMALL_BLOCKS = ((8, 6), (8, 9), (12, 0), (12, 1))
 WIDEST, WIDEST_IN_SMALL = 256, 192
+LEAST = (8, 0)  #: the capability from which on all kernels serve
 
 
 def choose_kernel(q: Tensor, dropout: float = 0.0, trained: bool = False) -> Any:
@@ -109,7 +120,7 @@ def choose_kernel(q: Tensor, dropout: float = 0.0, trained: bool = False) -> Any
 
 def _flash_serves(q: Tensor, dropout: float, trained: bool) -> bool:
     width, capability = q.shape[-1], _capability(q)
-    if q.dtype not in HALVES or width > WIDEST or capability < (8, 0) or not torch.backends.cuda.flash_sdp_enabled():
+    if q.dtype not in HALVES or width > WIDEST or capability < LEAST or not torch.backends.cuda.flash_sdp_enabled():
         return False
     if trained and width > WIDEST_IN_SMALL and capability in SMALL_BLOCKS:
         return False
@@ -117,8 +128,13 @@ def _flash_serves(q: Tensor, dropout: float, trained: bool) -> bool:
 
 
 def _capability(q: Tensor) -> tuple[int, int]:
-    """That of the device; of a stand-in, the least that has all kernels."""
-    return torch.cuda.get_device_capability(q.device) if q.is_cuda else (8, 0)
+    """That of the device, asked once, so that no graph depends on it; of a stand-in, the least that has all kernels."""
+    return _capability_of(q.device.index) if q.is_cuda else LEAST
+
+
+@lru_cache
+def _capability_of(index: int | None) -> tuple[int, int]:
+    return torch.cuda.get_device_capability(index) if torch.cuda.is_available() else LEAST
 
 
 def _sides(causal: bool, window: int | None) -> tuple[int, int]:
@@ -158,6 +174,8 @@ def _efficient(
     (starts, most), (key_starts, key_most) = queries, keys
     k, v = (x.repeat_interleave(q.shape[1] // x.shape[1], 1) if x.shape[1] != q.shape[1] else x for x in (k, v))
     one = (x.unsqueeze(0) for x in (q, k, v))
+    if type(q) is not Tensor:
+        return efficient_op.attend(*one, starts, key_starts, most, key_most, dropout, causal, scale).squeeze(0)
     recorded = any(is_tracked(x) for x in (q, k, v))
     return _aten._efficient_attention_forward(
         *one, None, starts, key_starts, most, key_most, dropout, int(causal), recorded, scale=scale

@@ -127,30 +127,48 @@ def attend_backward(
 
 
 def differentiate(
-    grad: Tensor, q: Tensor, k: Tensor, v: Tensor, runs: list[Run], masks: list[Any], causal: bool, scale: float | None
-) -> list[Tensor]:
-    """The gradients of queries, keys and values, as functions that have derivatives of every order."""
+    grad: Tensor, q: Tensor, k: Tensor, v: Tensor, runs: list[Run], masks: Sequence[Any], causal: bool,
+    scale: float | None, kept: Sequence[Any] | None = None,
+) -> list[Tensor]:  # fmt: skip
+    """The gradients of queries, keys and values, as functions that have derivatives of every order.
+
+    ``kept``: for each run by what each weight is multiplied, where some are dropped.
+    """
     g, a, b, c = (split_runs(x, runs, asks) for x, asks in ((grad, True), (q, True), (k, False), (v, False)))
-    found = [_differentiate_run(*parts, causal, scale) for parts in zip(g, a, b, c, masks, strict=True)]
+    kept = [None] * len(runs) if kept is None else kept
+    found = [_differentiate_run(*parts, causal, scale) for parts in zip(g, a, b, c, masks, kept, strict=True)]
     return [torch.cat([part.transpose(1, 2).flatten(0, 1) for part in parts]) for parts in zip(*found, strict=True)]
 
 
 def _differentiate_run(
-    grad: Tensor, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, scale: float | None
-) -> tuple[Tensor, ...]:
+    grad: Tensor, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, kept: Tensor | None, causal: bool,
+    scale: float | None,
+) -> tuple[Tensor, ...]:  # fmt: skip
     """Of one run: with weights ``w = softmax(q k scale + mask)`` the gradient of the scores is ``w (d - sum(w d))``."""
-    wide = [x.float() if rounds_noticeably(x.dtype) else x for x in (grad, q, k, v)]
-    g, a, b, c = wide
-    factor = a.shape[-1] ** -0.5 if scale is None else scale
-    scores = a @ b.mT * factor
+    g, a, b, c = (widened(x) for x in (grad, q, k, v))
+    weights, factor = weigh(a, b, mask, causal, scale)
+    used, slopes = weights, g @ c.mT
+    if kept is not None:
+        used, slopes = weights * kept, slopes * kept
+    terms = weights * slopes
+    slopes = (terms - weights * terms.sum(-1, keepdim=True)) * factor
+    return tuple(x.to(grad.dtype) for x in (slopes @ b, slopes.mT @ a, used.mT @ g))
+
+
+def widened(x: Tensor) -> Tensor:
+    """In a precision in which sums do not round noticeably."""
+    return x.float() if rounds_noticeably(x.dtype) else x
+
+
+def weigh(q: Tensor, k: Tensor, mask: Tensor | None, causal: bool, scale: float | None) -> tuple[Tensor, float]:
+    """The weights of one run, and by what the scores are multiplied."""
+    factor = q.shape[-1] ** -0.5 if scale is None else scale
+    scores = q @ k.mT * factor
     if mask is not None:
         scores = scores + mask
     if causal:
         scores = scores.masked_fill(scores.new_ones(scores.shape[-2:], dtype=torch.bool).triu(1), -torch.inf)
-    weights = scores.softmax(-1)
-    terms = weights * (g @ c.mT)
-    slopes = (terms - weights * terms.sum(-1, keepdim=True)) * factor
-    return tuple(x.to(grad.dtype) for x in (slopes @ b, slopes.mT @ a, weights.mT @ g))
+    return scores.softmax(-1), factor
 
 
 def forward(
