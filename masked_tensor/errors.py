@@ -96,7 +96,7 @@ class MaskedLossWarning(UserWarning):
 
 
 class MaskedSizeError(RuntimeError):
-    """The error for a size that counts masked entries, inside of ``strict()``.
+    """The error for a size that counts masked entries, inside ``strict()``.
 
     Example:
         >>> with mt.strict():

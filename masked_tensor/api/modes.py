@@ -47,10 +47,10 @@ def meaning(
     padding: PaddingRule | None = None,
     mismatch: MismatchRule | None = None,
 ) -> Choice:
-    """A context that chooses the meanings of ops that have several; what is left out stays as it is.
+    """A context that chooses conventions: when the result of a convolution, of a product or of two masks is valid.
 
-    It holds for the thread or asyncio task that enters it, until it is left. Compiled code sees it, and compiles again
-    under other choices.
+    What is left out stays as it is. It holds for the thread or asyncio task that enters it, until it is left. Compiled
+    code sees it, and compiles again under other choices.
 
     Args:
         convolution (str, optional): How convolution and pooling judge a window that is partly masked. ``"core"``, the

@@ -1124,7 +1124,7 @@ class Methods(Tensor):
     def xpu(self, device: _device | _int | str | None=None, non_blocking: _bool=False, memory_format: torch.memory_format=torch.preserve_format) -> MaskedTensor: ...
     def zero_(self) -> MaskedTensor: ...
     def get_data(self) -> Tensor:
-        """The data of a masked tensor, with whatever lies under its mask.
+        """The data of a masked tensor, including whatever lies under its mask.
 
         The result shares memory with ``x``, so from then on nothing is assumed about the masked-out data of ``x``, which
         may make ops slower. It is a copy if ``x`` is sparse or packed, or the input of a compiled function. The gradient
@@ -1334,7 +1334,7 @@ class Methods(Tensor):
             tensor([2, 1])
         """
     def unpad(self, dim: _int=1, *, lengths: Tensor | Sequence[_int] | str | None=None, padding_side: str='right') -> list[Tensor]:
-        """The sequences of a batch without padding, as which missing steps at an end count unless ``lengths`` are given.
+        """The sequences of a batch, unpadded; unless ``lengths`` are given, missing steps at an end count as padding.
 
         Gradients flow back.
 
@@ -1465,7 +1465,7 @@ class Methods(Tensor):
             ``numpy.ma.MaskedArray.soften_mask``.
         """
     def packed(self, dims: Sequence[_int]=(0, 1), *, like: MaskedTensor | None=None, lengths: Tensor | Sequence[_int] | str | None=None, padding_side: str='right', capacity: _int | None=None) -> MaskedTensor:
-        """The same masked tensor, stored without padding, as which missing steps count unless ``lengths`` are given.
+        """The same masked tensor, stored without padding; unless ``lengths`` are given, missing steps count as padding.
 
         Values, validity, dtype and gradients stay as they are.
 

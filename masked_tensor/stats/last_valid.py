@@ -27,7 +27,7 @@ _TYPES = {
 
 
 class LastValid:
-    """The last valid value of each column of data that come in parts: what a forward fill carries into the next part.
+    """A forward fill of data that come in parts: it carries the last valid value of each column into the next part.
 
     ``update`` adds a batch, whose rows come after all that were seen. Called with a batch, it gives the batch filled:
     each masked entry has the last valid value before it in the batch, or else the one that was carried, and stays

@@ -348,7 +348,7 @@ def _runs(nested: Any, steps: Callable[[int], int]) -> Packed | None:
 
 @names_arguments
 def from_attention_mask(inputs: Any, attention_mask: Any = None, *, dim: int = 1) -> Any:
-    """What a tokenizer or feature extractor made, masked where its ``attention_mask`` is 0.
+    """The output of a tokenizer or feature extractor, masked where its ``attention_mask`` is 0.
 
     Of a mapping (a ``BatchEncoding``), every tensor that has the mask's batch and time is masked, and the mask itself
     is left out.

@@ -29,7 +29,7 @@ from .unbatch import steps_of_runs
 
 @takes_axis
 def cat(tensors: Sequence[Any], dim: int = 0, *, padding_side: str = "right") -> MaskedTensor:
-    """Tensors of different size joined along ``dim``, each padded to the longest along all other dimensions.
+    """Tensors concatenated along ``dim``, padded to the largest along the others; :func:`join` makes longer sequences.
 
     It is ``torch.cat`` for batches of different padded length: the padding is masked. Packed batches stay packed, and
     their padding is never made. Gradients flow back.
@@ -110,7 +110,7 @@ def _cat_packed(tensors: Sequence[Any], dim: int, side: str) -> MaskedTensor | N
 
 @takes_axis
 def join(*batches: MaskedTensor, dim: int = 1, padding_side: str = "right") -> MaskedTensor:
-    """Batches joined sequence by sequence: sequence ``i`` of the first, then sequence ``i`` of the second in time.
+    """Longer sequences: sequence ``i`` of the first batch, then sequence ``i`` of the next; :func:`cat` stacks batches.
 
     No padding is left between them. Prompts that are padded on the left and answers that are padded on the right make
     whole sequences so. Gradients flow back.

@@ -33,7 +33,7 @@ def packed(
     padding_side: str = "right",
     capacity: int | None = None,
 ) -> MaskedTensor:
-    """The same masked tensor, stored without padding, as which missing steps count unless ``lengths`` are given.
+    """The same masked tensor, stored without padding; unless ``lengths`` are given, missing steps count as padding.
 
     Values, validity, dtype and gradients stay as they are.
 

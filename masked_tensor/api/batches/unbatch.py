@@ -64,7 +64,7 @@ def unpad(
     lengths: Tensor | Sequence[int] | str | None = None,
     padding_side: str = "right",
 ) -> list[Tensor]:
-    """The sequences of a batch without padding, as which missing steps at an end count unless ``lengths`` are given.
+    """The sequences of a batch, unpadded; unless ``lengths`` are given, missing steps at an end count as padding.
 
     Gradients flow back.
 

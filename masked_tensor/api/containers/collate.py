@@ -26,7 +26,7 @@ def collate(
     length: int | Mapping[Any, int] | None = None,
     pad_to_multiple_of: int | Mapping[Any, int] | None = None,
 ) -> Any:
-    """A loader's batch of samples of different length, in which what is too short is padded, and the padding masked.
+    """A batch for a ``DataLoader``: samples of different length are padded, and the padding is masked.
 
     Samples are tensors, arrays, numbers, lists of numbers, or dicts, tuples and lists of these, nested as one likes.
     Arrays of one dimension or more always become masked tensors ``(B, ...)``, each dimension as long as the longest.

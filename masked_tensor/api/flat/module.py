@@ -16,7 +16,7 @@ Module = TypeVar("Module", bound=nn.Module)
 
 
 def flat(module: Module, on: bool = True, *, check: bool = True) -> Module:
-    """The module itself, which from now on runs on plain tokens, without padding, when it is given a masked batch.
+    """The module itself, changed to run on plain tokens, without padding, when it is given a masked batch.
 
     The steps of all sequences enter as one row ``(1, N, ...)``. Attention is kept within each sequence, and outputs
     that have the tokens as a dimension leave as packed masked tensors. No masked op runs inside. It serves transformers

@@ -45,7 +45,7 @@ def is_masked_tensor(x: object) -> bool:
 
 
 def get_data(x: MaskedTensor) -> Tensor:
-    """The data of a masked tensor, with whatever lies under its mask.
+    """The data of a masked tensor, including whatever lies under its mask.
 
     The result shares memory with ``x``, so from then on nothing is assumed about the masked-out data of ``x``, which
     may make ops slower. It is a copy if ``x`` is sparse or packed, or the input of a compiled function. The gradient

@@ -40,7 +40,7 @@ def masked_tensor(
     dtype: torch.dtype | None = None,
     device: torch.device | str | None = None,
 ) -> MaskedTensor:
-    """A masked tensor with its own copy of ``data``; a leaf, as ``torch.tensor`` makes.
+    """A masked tensor with a copy of ``data``: a leaf, as of ``torch.tensor``; in a model use :func:`as_masked_tensor`.
 
     What ``data`` itself calls missing is masked: None in a list, the end of a list that is shorter than others, the
     null of a table. NaN is a valid value; that of a pandas table gives a UserWarning. Masked-out data are set to 0. A
@@ -112,7 +112,7 @@ def _with_lengths_of(data: Any, copy: MaskedTensor) -> MaskedTensor:
 
 
 def as_masked_tensor(data: Tensor, mask: Any = None) -> MaskedTensor:
-    """A masked tensor around ``data``, which is not copied; gradients flow back to it.
+    """A masked tensor around ``data`` without a copy, as ``torch.as_tensor`` makes; gradients flow back to ``data``.
 
     The mask is copied. Masked-out data stay as they are; no result depends on them. A MaskedTensor gives a view of
     itself, or with ``mask`` a copy with both masks combined. What a sparse tensor stores is valid unless ``mask`` says

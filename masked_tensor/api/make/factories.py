@@ -45,11 +45,11 @@ class Factories(TraceableSetting):
 
 
 def masked_factories() -> Factories:
-    """A context in which ``torch.zeros`` and torch's other factories make masked tensors that are valid everywhere.
+    """A context in which ``torch.zeros`` and other factories make masked tensors, for code that writes into buffers.
 
-    For code of others that makes room and then writes masked results into it; a plain tensor cannot hold the mask, and
-    raises. The factories are ``torch.empty``, ``zeros``, ``ones``, ``full``, ``empty_strided``, their ``_like`` forms
-    and the ``new_`` methods of plain tensors (those of masked tensors need no context).
+    They are valid everywhere. A plain tensor that code of others makes, and writes masked results into, cannot hold the
+    mask, and raises. The factories are ``torch.empty``, ``zeros``, ``ones``, ``full``, ``empty_strided``, their
+    ``_like`` forms and the ``new_`` methods of plain tensors (those of masked tensors need no context).
 
     Calls with ``out=`` are not changed, nor are factories that torch calls inside its own functions. A module's
     parameters are made by factories, so build models outside. A masked tensor that is valid everywhere may be written

@@ -74,6 +74,9 @@ def ffill(
         >>> mt.ffill(mt.masked_tensor([None, 1.0, None, None, 5.0]), limit=1)
         masked_tensor([--, 1.0000, 1.0000, --, 5.0000], valid=3/5)
 
+    See Also:
+        :func:`bfill`, :func:`interpolate`, and :class:`LastValid` for a fill over the borders of batches.
+
     References:
         ``pandas.DataFrame.ffill``.
     """
@@ -266,6 +269,9 @@ def shift(
         masked_tensor([--, 1.0000, --], valid=1/3)
         >>> x - mt.shift(x, 2)
         masked_tensor([--, --, 3.0000], valid=1/3)
+
+    See Also:
+        ``x.diff()``, the change from one step to the next, and :func:`rolling`.
 
     References:
         ``pandas.DataFrame.shift``.
