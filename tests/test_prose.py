@@ -36,6 +36,13 @@ def test_no_page_uses_private_words(page: Path) -> None:
     assert [found.lower() for found in re.findall(PRIVATE, text(page), re.IGNORECASE)] == allowed
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_no_page_uses_what_no_native_speaker_says(page: Path) -> None:
+    """Past the end; is not a tensor; silently; Hugging Face's models."""
+    foreign = r"\b(behind the end|(is|are) no (tensors?|multiple)|without a word|(models?|types) of transformers)\b"
+    assert re.findall(foreign, " ".join(text(page).split()), re.IGNORECASE) == []
+
+
 @pytest.mark.parametrize("page", SHORT, ids=lambda page: page.name)
 def test_sentences_are_short(page: Path) -> None:
     assert not [sentence for sentence in sentences(page) if len(sentence.split()) > LONGEST]
