@@ -22,9 +22,9 @@ the libraries that are installed and makes this page. Continuous integration run
 | result | meaning | cases |
 |---|---|---:|
 | exact | as the rows alone | {exact} |
-| exact, with | the same, inside of the context that is named | {meaning} |
-| refused | an error, in most cases with the way out | {refused} |
-| declared | another result, for the reason that is named | {declared} |
+| exact, with | the same, inside the named context | {meaning} |
+| refused | an error, which in most cases says what to do instead | {refused} |
+| declared | a different result, for the given reason | {declared} |
 
 | library | version | class | result | why, and what to write instead |
 |---|---|---|---|---|

@@ -36,7 +36,7 @@ under the mask and **no attention mask**.
 - *Default*: what the library runs by default (fused attention, grouped experts), in float32 (limit 2e-3).
 
 Some models round more than that by themselves, such as those that compute part of float64 in float32. Their limit is
-four times the difference of the plain rows to float64, or to a run in which each op rounds by one unit otherwise. The
+four times the difference of the plain rows to float64, or to a run in which each op rounds differently by one unit. The
 table names these models. `python -m tests.models` makes this page; continuous integration runs a handful of the models.
 
 {versions}
@@ -47,8 +47,8 @@ table names these models. `python -m tests.models` makes this page; continuous i
 OUTCOMES = {
     "exact": "exact",
     "helped": "helped: exact with the setting, context or call that the table names",
-    "refused": "refused: by an error",
-    "differs": "differs: another result than the rows alone",
+    "refused": "refused: raises an error",
+    "differs": "differs: not the result of the rows alone",
     "fails alone": "fails alone: fails without masks, too: it needs more than tokens, or a larger size",
     "not built": "not built: no tiny configuration works",
 }
