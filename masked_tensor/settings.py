@@ -222,8 +222,8 @@ TABLE = 1024
 #: A product of up to so many columns with the transpose of a sparse matrix adds up column by column: for others torch
 #: converts the pattern first.  On 10 million values: a column costs 0.2 s, the conversion 3.6 s.
 COLUMNS = 16
-#: A pandas frame of more values is asked for its dtypes, which takes as long as to copy so many; a smaller one is looked
-#: at twice: one array of one dtype lies where it lay.
+#: Not measured: a pandas frame of more values is asked for its dtypes, which takes as long as to copy so many.  In a
+#: smaller one it is looked whether it is one array, which lies where it lay when it is asked for again.
 FRAME = 1 << 16
 
 

@@ -146,6 +146,7 @@ OPS = {  # a private op is an op: it may stand where ops are named
     "rules/matmul.py": "_grouped_mm",
     "rules/normalize.py": "_fused_rms_norm",
     "rules/recurrent.py": "_pad_packed_sequence",
+    "fill.py": "_is_zerotensor",
     "kernels/table.py": "_is_zerotensor",
     "kernels/softmax.py": "_log_softmax_backward_data _softmax_backward_data",
     "rules/softmax.py": "_log_softmax_backward_data _softmax_backward_data",

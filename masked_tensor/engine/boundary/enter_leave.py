@@ -61,10 +61,13 @@ def enter_each(values: list[Any] | tuple[Any, ...], recording: bool) -> list[Any
     for v in values:
         if type(v) is not MaskedTensor:
             v = enter(v, recording)
-        elif v._alias is UNALIASED and not (recording and v._tracks):
-            v = v._pair
         else:
-            v = enter_masked(v, recording)
+            alias = v._alias
+            current = alias is UNALIASED or (  # as ``enter_masked`` asks
+                (alias.family is None or alias.version_seen == alias.family.version)
+                and (alias.history is None or alias.writes_seen == alias.history.writes)
+            )
+            v = v._pair if current and not (recording and v._tracks) else enter_masked(v, recording)
         found.append(v)
     return found
 
