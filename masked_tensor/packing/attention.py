@@ -6,6 +6,7 @@ masked, as in the strided rule.
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -155,22 +156,26 @@ def _attend_valid_first(
 
 def split_heads(x: Packed) -> Tensor:
     """The values as ``(N, H, D)``; raises NoRule unless ``x`` is seen as ``(B, .., T, D)``, heads in between."""
-    order = x.order
-    lead = [atom for dim in order[:-2] for atom in dim]
-    if (
-        x.first != GRID
-        or len(order) < 3
-        or not x.values.numel()
-        or order[-2] != (1,)
-        or lead[:1] != [0]
-        or any(a < GRID for a in (*lead[1:], *order[-1]))
-    ):
+    if x.first != GRID or not x.values.numel():
         raise NoRule
+    heads = _head_axes(x.order)
     y, at = feature_axis(x, -1)
-    rest = [a - GRID + 1 for a in (atom for dim in y.order[:-2] for atom in dim) if a >= GRID]
-    size = y.values.shape[at] if y.order[-1] else 1
-    last = [at] if y.order[-1] else []
-    return y.values.permute(0, *rest, *last).reshape(y.values.shape[0], -1, size)
+    values, last = y.values, [at] if y.order[-1] else []
+    if y is not x:
+        heads = _head_axes(y.order)
+    elif heads == (1,) and at == 2 == values.dim() - 1:
+        return values
+    size = values.shape[at] if last else 1
+    return values.permute(0, *heads, *last).reshape(values.shape[0], -1, size)
+
+
+@lru_cache(maxsize=256)
+def _head_axes(order: Order) -> tuple[int, ...]:
+    """Which dimensions of the values are heads, as they are read: the same in every layer; raises NoRule as above."""
+    lead = [atom for dim in order[:-2] for atom in dim]
+    if len(order) < 3 or order[-2] != (1,) or lead[:1] != [0] or any(a < GRID for a in (*lead[1:], *order[-1])):
+        raise NoRule
+    return tuple(a - GRID + 1 for a in lead[1:])
 
 
 def _visible(mask: Tensor, run: Run, query: Packed, keys: Grid, is_causal: bool) -> tuple[Tensor, Tensor]:
