@@ -1,5 +1,10 @@
-"""Graphs that are made for another device than the CPU: what they call, and that nothing lies or is read elsewhere."""
+"""Graphs that are made for another device than the CPU: what they call, and that nothing lies or is read elsewhere.
 
+``MASKED_TENSOR_ELSEWHERE=1`` traces each operator of torch's database, some minutes.
+"""
+
+import os
+import random
 from collections import Counter
 from typing import Any
 
@@ -7,6 +12,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.utils._pytree import tree_leaves, tree_map
 
 import masked_tensor as mt
 from masked_tensor.engine.boundary.packed import wrap_packed
@@ -15,6 +21,7 @@ from masked_tensor.packing import from_parts
 from masked_tensor.packing.dim_order import identity_order
 from masked_tensor.pair import Payload
 
+from .helpers.database import ENTRIES, Sample, samples
 from .helpers.other_device import DEVICE, calls, elsewhere, graph_of, move_module, strays, there
 
 B, T, WIDTH, STORED = 3, 6, 16, 11
@@ -107,3 +114,80 @@ def test_wide_heads_and_grouped_ones() -> None:
         graph = graph_of(step, room(STORED, 8 * 264, dtype=HALF), room(STORED, dtype=torch.int64), weight)
     assert calls(graph)["efficient"] == calls(graph)["efficient_backward"] == 1
     assert not strays(graph)
+
+
+WHOLE = os.environ.get("MASKED_TENSOR_ELSEWHERE") == "1"
+DECLARED = {
+    "histc": "it counts the valid entries, whose number is read on the host",
+    "to": "its sample moves to the CPU",
+}
+
+
+def tensors_in(value: Any) -> list[Tensor]:
+    return [x for x in tree_leaves(value) if isinstance(x, Tensor)]
+
+
+def outcome(sample: Sample, masked: bool, *tensors: Tensor) -> list[Tensor]:
+    """What a call gives of these tensors, the first of which is masked, and the gradients."""
+    rest = iter(tensors)
+
+    def place(x: Any) -> Any:
+        nonlocal masked
+        if not isinstance(x, Tensor):
+            return x
+        data, first, masked = next(rest), masked, False
+        return mt.as_masked_tensor(data, data == data) if first else data
+
+    args, kwargs = tree_map(place, (sample.args, sample.kwargs))
+    found = [x.filled(0) if mt.is_masked_tensor(x) else x for x in tensors_in(sample.op(*args, **kwargs))]
+    sums = [x.sum().real for x in found if x.requires_grad]
+    leaves = [x for x in tensors if x.requires_grad]
+    gradients = torch.autograd.grad(sums, leaves, allow_unused=True) if sums else ()
+    return [*found, *(g for g in gradients if g is not None)]
+
+
+def strays_of(sample: Sample) -> list[str]:
+    """What lies elsewhere or is read in the graph of a masked call, where that of the plain one has nothing such."""
+    with elsewhere():
+        given = there((sample.args, sample.kwargs))
+        tensors = [x.requires_grad_(x.dtype.is_floating_point or x.dtype.is_complex) for x in tensors_in(given)]
+        moved = Sample(sample.op, *given)
+        try:
+            plain = strays(graph_of(lambda *t: outcome(moved, False, *t), *tensors))
+        except Exception:  # torch cannot trace it either
+            return []
+        try:
+            found = strays(graph_of(lambda *t: outcome(moved, True, *t), *tensors))
+        except mt.UnsupportedOpError:
+            return []
+        except Exception as error:
+            return [f"{type(error).__name__}: {error}"]
+    return found if len(found) > len(plain) else []
+
+
+@pytest.mark.parametrize("name", ENTRIES if WHOLE else random.Random(1).sample(sorted(ENTRIES), 8))
+def test_nothing_of_an_op_lies_on_the_cpu_or_is_read_on_the_host(name: str) -> None:
+    for sample in samples(name, limit=2 if WHOLE else 1):
+        if any(x.layout is not torch.strided for x in tensors_in((sample.args, sample.kwargs))):
+            continue
+        found = strays_of(sample)
+        assert not found or name in DECLARED, found
+
+
+def test_what_lies_elsewhere_or_is_read_would_be_found() -> None:
+    x = torch.randn(3)
+    assert not strays_of(Sample(lambda x: x * torch.ones(3, device=x.device), (x,)))
+
+    def on_the_cpu(x: Any) -> Any:
+        return x + torch.ones((), device="cpu") if mt.is_masked_tensor(x) else x * 1
+
+    def read(x: Any) -> Any:
+        return x * float(x.sum().filled(0.0)) if mt.is_masked_tensor(x) else x * 1
+
+    assert strays_of(Sample(on_the_cpu, (x,)))
+    assert "DataDependent" in strays_of(Sample(read, (x,)))[0]
+
+
+def test_ids_without_dimensions_are_looked_up_without_a_read() -> None:
+    weight = torch.randn(4, 3)
+    assert not strays_of(Sample(lambda w, i: F.embedding(i, w), (weight, torch.tensor(1))))

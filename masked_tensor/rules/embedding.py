@@ -54,10 +54,12 @@ def embedding(
 
 
 def _look_up_mask(mask: Tensor, ids: Tensor) -> Tensor:
-    """Rows of a weight's mask; a mask that is constant along the rows' entries stays so."""
-    if masks.is_constant(mask, -1):
-        return mask[:, 0][ids].unsqueeze(-1)
-    return mask[ids]
+    """Rows of a weight's mask; a mask that is constant along the rows' entries stays so.
+
+    Not by ``mask[ids]``, which reads an id without dimensions on the host.
+    """
+    rows = mask.narrow(-1, 0, 1) if masks.is_constant(mask, -1) else mask
+    return rows.index_select(0, ids.flatten()).reshape(*ids.shape, *rows.shape[1:])
 
 
 class _Lookup(torch.autograd.Function):

@@ -77,12 +77,17 @@ def calls(graph: GraphModule) -> Counter[str]:
 
 
 def strays(graph: GraphModule, device: str = DEVICE) -> list[str]:
-    """The nodes of a graph that lie elsewhere than on the device, or are read on the host."""
+    """The nodes of a graph that lie elsewhere than on the device, or are read on the host.
+
+    What has no memory anywhere (``meta``) is a question about shapes, of which a graph keeps nothing.
+    """
     found = []
     for node in graph.graph.nodes:
         made = getattr(graph, node.target) if node.op == "get_attr" else node.meta.get("val")
         several: Sequence[Any] = made if isinstance(made, tuple | list) else [made]
         for x in several:
-            if (isinstance(x, Tensor) and x.device.type != device) or isinstance(x, torch.SymInt | torch.SymFloat):
+            if (isinstance(x, Tensor) and x.device.type not in (device, "meta")) or isinstance(
+                x, torch.SymInt | torch.SymFloat
+            ):
                 found.append(f"{node.name}: {node.target}")
     return found
