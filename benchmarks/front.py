@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parent.parent
-FULL = {"CPU": ROOT / "benchmarks/cost.md", "H200": ROOT / "benchmarks/cost_cuda.md"}
-FULL["H100"] = FULL["H200"]  # one table of that file
+FULL = {"CPU": ROOT / "benchmarks/cost.md", "GPU": ROOT / "benchmarks/cost_cuda.md"}
+FULL["H100"] = FULL["GPU"]  # one table of that file was measured on another GPU
 HALF, EAGER = "half padding", "float32, eager"
 SIDES = ("sorted by hand", "masked", "packed", "flat")  #: columns of training steps
 
@@ -43,10 +43,10 @@ STEPS = (
     Step("Llama, 4 layers of 256", "CPU", EAGER, f"16 x 128, {HALF}", "Flat", "Llama, ordinary (4 x 256, 16 x 128)"),
     Step("4 convolutions over time, width 128", "CPU", EAGER, f"32 x 256, {HALF}", "Packed rows", "stack, 50% padding"),
     Step("perceptron, width 64, values missing", "CPU", EAGER, "256", "Everyday work", "MLP b256 h64"),
-    Step(f"{ENCODER}, 12 layers of 768", "H200", EAGER, f"32 x 512, {HALF}", "Packed rows", "BERT-base, 50% padding"),
-    Step(f"{ENCODER}, 24 layers of 1024", "H200", "bfloat16, eager", f"64 x 512, {HALF}", "Packed rows",
+    Step(f"{ENCODER}, 12 layers of 768", "GPU", EAGER, f"32 x 512, {HALF}", "Packed rows", "BERT-base, 50% padding"),
+    Step(f"{ENCODER}, 24 layers of 1024", "GPU", "bfloat16, eager", f"64 x 512, {HALF}", "Packed rows",
          "BERT-large, 50% padding"),
-    Step("BERT, 4 layers of 256", "H200", EAGER, f"16 x 192, {HALF}", "Packed rows", "Bert, 50% padding"),
+    Step("BERT, 4 layers of 256", "GPU", EAGER, f"16 x 192, {HALF}", "Packed rows", "Bert, 50% padding"),
     Step("BERT, 12 layers of 768", "H100", "bfloat16, eager", f"16 x 512, {HALF}", "Training steps in bfloat16",
          "BERT-base, 16 x 512"),
     Step("BERT, 6 layers of 768", "H100", "bfloat16, compiled", f"32 x 128, {HALF}", "Training steps in bfloat16",
@@ -68,7 +68,7 @@ CALLS = {
         Call("median of each column, 100,000 x 50", "Everyday work", "median per column, 100,000 x 50"),
         Call("from pandas, 100,000 x 20", "Everyday work", "from pandas, 100,000 x 20"),
     ),
-    "H200": (
+    "GPU": (
         Call("`x + y` of 4 x 4 entries", "Tiny tensors", "add, two masks"),
         Call(f"`x + y` of {LARGE}", "Elementwise ops", "add, random, two"),
         Call(f"`x.sum(-1)` of {LARGE}, random mask", "Reductions", "sum(-1)"),
@@ -104,6 +104,11 @@ def machine(device: str) -> str:
     return found.group(1) if found else "an unknown machine"
 
 
+def named(device: str) -> str:
+    """What tables call a device: a GPU by its name, ``H200`` of ``NVIDIA H200, CUDA 13.0``."""
+    return machine(device).partition(",")[0].removeprefix("NVIDIA ") if device == "GPU" else device
+
+
 def steps() -> str:
     """The table of training steps."""
     measured = {device: lines(device) for device in FULL}
@@ -115,7 +120,7 @@ def steps() -> str:
         hand = float(cells["by hand"]) if "by hand" in cells else 1.0
         ratios = {side: f"{float(cells[side]) / hand:.2f}" if cells.get(side) else "" for side in SIDES}
         ratios["masked"] = cells.get("masked / by hand", ratios["masked"])
-        said = (f"{step.device}, {step.mode}", step.batch, f"{float(cells['plain, ms']) * hand:.3g}")
+        said = (f"{named(step.device)}, {step.mode}", step.batch, f"{float(cells['plain, ms']) * hand:.3g}")
         rows.append(f"| {' | '.join((step.what, *map(_plainly, said), *ratios.values()))} |")
     return "\n".join(rows)
 
@@ -138,11 +143,14 @@ def _plainly(cell: str) -> str:
 
 def filled(text: str) -> str:
     """A page with its tables made anew: what stands between ``<!-- steps -->`` and ``<!-- end -->``, and so on."""
-    made = {"steps": steps, "calls CPU": lambda: calls("CPU"), "calls H200": lambda: calls("H200")}
-    made |= {f"machine {device}": lambda device=device: f"Measured on: {machine(device)}." for device in FULL}
+    made = {"steps": steps()}
+    for device in FULL:
+        made[f"machine {device}"] = f"Measured on: {machine(device)}."
+    for device in CALLS:
+        made[f"calls {device}"] = calls(device)
 
     def table(found: re.Match[str]) -> str:
-        return f"<!-- {found[1]} -->\n{made[found[1]]()}\n<!-- end -->"
+        return f"<!-- {found[1]} -->\n{made[found[1]]}\n<!-- end -->"
 
     return re.sub(r"<!-- ([\w ]+) -->\n(?:(?!<!--).)*?\n<!-- end -->", table, text, flags=re.DOTALL)
 

@@ -169,7 +169,7 @@ print("lines by hand:", lines, "with a masked tensor: 1 in the batch")
 # %%
 # The picture
 # -----------
-# One utterance, with more and more padding behind it.
+# One utterance, with more and more padding after it.
 
 frames, speaker = test[0]
 figure, axes = plt.subplots(figsize=(7, 3.5))

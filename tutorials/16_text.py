@@ -14,7 +14,7 @@ four times, from the same weights and on the same batches:
 - **masked**: the batch is a masked tensor.
 - **packed**: the batch is a masked tensor that does not store its padding.
 - **flat**: the same batch, and the encoder is flat: ``mt.flat(net.encoder)``.  It runs
-  on plain words, one text behind the other, and attention stays within each text.
+  on plain words, one text after the other, and attention stays within each text.
 """
 
 import inspect
