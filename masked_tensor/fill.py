@@ -13,7 +13,7 @@ from torch import Tensor
 
 from . import masks, settings, shapes
 from .compat import WITHOUT_WHERE, batched_gradient, is_readable_memory, mode_is_active
-from .masks.kept import is_quiet, stream_of
+from .masks.known import is_quiet, stream_of
 from .masks.strides import lay_out_as
 
 BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}

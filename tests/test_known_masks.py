@@ -19,7 +19,7 @@ from torch.nn import functional as F
 import masked_tensor as mt
 from masked_tensor import masks, settings
 from masked_tensor.engine.tensor import pair_of
-from masked_tensor.masks import kept, known
+from masked_tensor.masks import known
 
 from .helpers import database
 from .helpers.backward import differentiate
@@ -54,7 +54,7 @@ def give_anew(shape: Any, device: torch.device, value: bool = True) -> Tensor:
 def nothing_known() -> Iterator[None]:
     """Every mask is one of which nothing is known."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(known, "PRESENT", {})
+        patch.setattr(known, "KNOWN", {})
         patch.setattr(masks, "full", give_anew)
         patch.setattr(known, "all_true", lambda shape: give_anew(shape, torch.device("cpu")))
         patch.setattr(masks, "note_facts", lambda mask: None)
@@ -183,7 +183,7 @@ def test_counts_are_kept_with_their_mask() -> None:
     with torch.inference_mode():
         for op in run:
             op(x)
-    assert not known.PRESENT[id(mask)][3]  # no graph could save them
+    assert not known.KNOWN[id(mask)].made  # no graph could save them
     for _ in range(2):
         for op in run:
             leaf = x.detach().requires_grad_()
@@ -195,16 +195,16 @@ def test_counts_are_kept_with_their_mask() -> None:
                 wanted.sum().backward()
             assert_same(found, wanted, "values")
             assert_same(leaf.grad, again.grad, "gradients")
-    assert len(known.PRESENT[id(mask)][3]) == len(run)
+    assert len(known.KNOWN[id(mask)].made) == len(run)
     x[0] = mt.masked_tensor(torch.ones(4))
     assert x.mean(1).filled(0)[0] == 1
     assert x.std(1).filled(9)[0] == 0
     y = mt.masked_tensor(data, valid.clone())
     place = id(pair_of(y).mask)
     y.mean(1)
-    assert known.PRESENT[place][3]
+    assert known.KNOWN[place].made
     del y
-    assert place not in known.PRESENT
+    assert place not in known.KNOWN
 
 
 def test_common_counts_are_kept_with_their_mask() -> None:
@@ -232,13 +232,13 @@ def test_common_counts_are_kept_with_their_mask() -> None:
                 assert_same(leaf.grad, again.grad, "gradients")
                 assert found.get_mask()[:2, :2].all()
                 assert not found.get_mask()[2, :2].any()
-        kept = known.PRESENT[id(pair_of(x).mask)][3]
+        kept = known.KNOWN[id(pair_of(x).mask)].made
         assert {key[0] for key in kept} == {"common", "freedom"}  # type: ignore[index]
         x[2] = mt.masked_tensor(torch.ones(5, dtype=dtype))
         assert torch.cov(x).get_mask().all()
     tall = mt.masked_tensor(torch.randn(3, 2), torch.eye(3, 2, dtype=torch.bool))
     torch.cov(tall)
-    assert not known.PRESENT[id(pair_of(tall).mask)][3]  # they would take more room than the mask
+    assert not known.KNOWN[id(pair_of(tall).mask)].made  # they would take more room than the mask
 
 
 def test_norms_keep_counts_with_their_mask() -> None:
@@ -257,14 +257,14 @@ def test_norms_keep_counts_with_their_mask() -> None:
                     wanted.square().sum().backward()
                 assert_same(found, wanted, "values")
                 assert_same(leaf.grad, again.grad, "gradients")
-            kept = known.PRESENT[id(pair_of(x).mask)][3]
+            kept = known.KNOWN[id(pair_of(x).mask)].made
             assert [of[0] for of in kept] == ["number"]  # type: ignore[index]
 
 
 def test_counts_of_windows_are_kept_with_their_mask() -> None:
     data, valid = torch.randn(3, 30, dtype=torch.float64), torch.rand(3, 30) < 0.6
     x = mt.masked_tensor(data, valid)
-    kept = known.PRESENT[id(pair_of(x).mask)][3]
+    kept = known.KNOWN[id(pair_of(x).mask)].made
     for _ in range(2):
         for dim in (0, 1):
             for width in (1, 2, 5, 20):
@@ -283,7 +283,7 @@ def test_counts_of_windows_are_kept_with_their_mask() -> None:
     for width in range(1, 31):
         for dim in (0, 1):
             mt.rolling(again, width, dim, lengths="full").count()
-    assert 0 < len(known.PRESENT[id(pair_of(again).mask)][3]) <= settings.KEPT < 60
+    assert 0 < len(known.KNOWN[id(pair_of(again).mask)].made) <= settings.KEPT < 60
 
 
 def test_linear_and_reshape_keep_what_is_known_of_rows() -> None:
@@ -309,7 +309,7 @@ def test_hidden_keys_are_kept_with_their_mask() -> None:
                 wanted = F.scaled_dot_product_attention(query, *(t + 0 for t in (k, v)), is_causal=causal)
             assert_same(found, wanted, "attention")
             assert not found.get_mask()[2].any()
-    assert len([of for _, of in kept.KEPT[id(pair_of(key).mask)][1] if of[0] == "keys"]) == 3
+    assert len([of for of in known.KNOWN[id(pair_of(key).mask)].made if of[0] == "keys"]) == 3
 
 
 def test_divisors_are_kept_with_a_mask_of_any_origin() -> None:
@@ -323,15 +323,15 @@ def test_divisors_are_kept_with_a_mask_of_any_origin() -> None:
     written[2] = 7.0
     x.mean(1).get_mask().fill_(True)
     assert_same(x.mean(1), wanted, "what a result was written does not come back")
-    made = [key for _, key in kept.KEPT[id(pair_of(x).mask)][1] if key[0] == "divisors"]
+    made = [key for key in known.KNOWN[id(pair_of(x).mask)].made if key[0] == "divisors"]
     assert len(made) == 1
     x[2] = 1.0
     assert_same(x.mean(1), mt.masked_tensor(pair_of(x).data, x.get_mask()).mean(1), "another mask")
     assert x.mean(1)[2].eq(1).all()
-    place, number = id(pair_of(x).mask), len(kept.KEPT)
-    assert place in kept.KEPT
+    place, number = id(pair_of(x).mask), len(known.KNOWN)
+    assert place in known.KNOWN
     del x
-    assert len(kept.KEPT) < number
+    assert len(known.KNOWN) < number
 
 
 def test_shared_memory_holds_a_mask_of_its_own() -> None:
@@ -403,6 +403,6 @@ def test_what_is_kept_with_a_mask_changes_no_bit(name: str, pattern: str, monkey
         return found
 
     found = run()
-    monkeypatch.setattr(kept, "_kept_with", lambda mask: None)
+    monkeypatch.setattr(masks, "derive", lambda mask, key, make, *args: make(*args))
     for a, b in zip(found, run(), strict=True):
         assert torch.equal(a, b)

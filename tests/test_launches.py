@@ -10,7 +10,7 @@ from torch import Tensor, nn
 import masked_tensor as mt
 from benchmarks.overhead import Llama
 from masked_tensor import fill
-from masked_tensor.masks import kept
+from masked_tensor.masks import known
 
 from .helpers.launches import launches, pretend, total
 
@@ -82,6 +82,6 @@ def test_a_constant_is_made_once_for_a_stream(monkeypatch: pytest.MonkeyPatch) -
     assert [key[0] for key in fill._MADE] == [1, 2]
     assert launches(lambda: fill.where(data, mask, 0.5))["aten::full"] == 1  # a fill of one's own is not kept
     with torch.inference_mode():
-        monkeypatch.setattr(fill, "stream_of", kept.stream_of)
+        monkeypatch.setattr(fill, "stream_of", known.stream_of)
         fill.where(data, mask, 1)
     assert not any(constant.is_inference() for constant in fill._MADE.values())

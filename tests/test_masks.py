@@ -279,10 +279,10 @@ def test_what_is_noted_of_a_mask_is_noted_of_it_alone():
         assert known.any_along(mask, None, False).item()
         other = torch.zeros(3, 7).bool()
         assert known.number(other) is None
-        known.PRESENT[id(other)] = known.PRESENT[id(mask)]
+        known.KNOWN[id(other)] = known.KNOWN[id(mask)]
         assert known.number(other) is None
         assert known.any_along(other, None, False) is None
-        del known.PRESENT[id(other)]
+        del known.KNOWN[id(other)]
 
 
 def test_large_copies_are_compared_where_their_words_lie():

@@ -15,7 +15,7 @@ import masked_tensor as mt
 from masked_tensor import masks, settings
 from masked_tensor.engine.tensor import pair_of
 from masked_tensor.functional import torch_attention
-from masked_tensor.masks import kept
+from masked_tensor.masks import known
 
 BY_PARTS: Any = F.multi_head_attention_forward.__wrapped__  # type: ignore[attr-defined]  # torch's own
 LENGTHS = [5, 0, 3, 1]
@@ -287,7 +287,7 @@ def test_what_is_kept_with_a_mask_is_bounded_and_dropped_with_it(monkeypatch: py
     x, model = mt.as_masked_tensor(torch.randn(4, 4, WIDTH), mask), nn.MultiheadAttention(WIDTH, 2)
     mask = pair_of(x).mask
     model(x, x, x, need_weights=False)
-    (found,) = (keys for seen, keys in kept.KEPT.values() if seen() is mask)
+    (found,) = (of.made for of in known.KNOWN.values() if of.mask() is mask)
     assert len(found) == 1
     (shown,) = found.values()
     assert shown.untyped_storage().nbytes() == 4 * 4 * 4  # one number a key, not one for each query and head
@@ -299,20 +299,20 @@ def test_what_is_kept_with_a_mask_is_bounded_and_dropped_with_it(monkeypatch: py
     monkeypatch.setattr(settings, "KEPT_SIZE", 100)
     masks.derive(mask, "large", lambda: torch.zeros(101))
     masks.derive(mask, "large in memory", lambda: torch.zeros(1).expand(101))
-    assert (0, "large") not in found
-    assert (0, "large in memory") in found
+    assert "large" not in found
+    assert "large in memory" in found
     with torch.inference_mode():
         masks.derive(mask, "of inference", torch.zeros, 1)
-    assert (0, "of inference") not in found
-    number = len(kept.KEPT)
+    assert "of inference" not in found
+    number = len(known.KNOWN)
     del x, mask
-    assert len(kept.KEPT) == number - 1
+    assert len(known.KNOWN) == number - 1
 
 
 def test_nothing_is_kept_while_a_graph_is_captured(monkeypatch: pytest.MonkeyPatch) -> None:
     mask, made = torch.ones(3, dtype=torch.bool, device="meta"), []
     streams = iter([1, 1, None, 2, 1])
-    monkeypatch.setattr(kept, "stream_of", lambda x: next(streams))
+    monkeypatch.setattr(known, "stream_of", lambda x: next(streams))
     for _ in range(5):
         masks.derive(mask, "key", lambda: made.append(1) or torch.zeros(1))
     assert len(made) == 3  # on the first stream, in the graph, on the second stream

@@ -16,12 +16,11 @@ from torch import Tensor
 from .. import counting, settings, shapes
 from ..compat import IS_OLD, in_transform, is_readable_memory, is_wrapped, shares_memory
 from . import bits, known, sides
-from .kept import derive as derive
-from .kept import is_quiet as is_quiet
-from .kept import with_rows_of as with_rows_of
 from .known import any_along as any_along
+from .known import derive as derive
 from .known import is_all_valid as is_all_valid
-from .known import keep as keep
+from .known import is_quiet as is_quiet
+from .known import with_rows_of as with_rows_of
 from .reshaping import reshape_constant, reshaped_strides
 
 
@@ -255,7 +254,7 @@ def full(shape: Sequence[int], device: torch.device, value: bool = True) -> Tens
 
 def has_valid(mask: Tensor, number: Tensor) -> Tensor:
     """Whether ``mask``, of which ``number`` entries are valid, has a valid one: 0-d."""
-    found = any_along(mask, None, False) if id(mask) in known.PRESENT else None
+    found = any_along(mask, None, False) if id(mask) in known.KNOWN else None
     return number != 0 if found is None else found
 
 
@@ -278,7 +277,7 @@ def count(mask: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = 
         >>> masks.count(torch.tensor([[True, False], [True, True]]), 1)
         tensor([1, 2])
     """
-    if dim is None and not keepdim and id(mask) in known.PRESENT:  # most are not: no call for these
+    if dim is None and not keepdim and id(mask) in known.KNOWN:  # most are not: no call for these
         number = known.number(mask)
         if number is not None:
             return torch.full((), number, dtype=torch.int64)
@@ -314,8 +313,7 @@ def divisors(mask: Tensor, dims: tuple[int, ...], keepdim: bool, dtype: torch.dt
         number, some = count(mask, dims, keepdim), any_along(mask, dims, keepdim)
         return number.clamp_min(1).to(dtype), number > 0 if some is None else some
 
-    key = "divisors", dims, keepdim, dtype
-    number, some = derive(mask, key, make) if known.number(mask) is None else keep(mask, key, make)
+    number, some = derive(mask, ("divisors", dims, keepdim, dtype), make)
     return number, some
 
 
@@ -338,7 +336,7 @@ def any(mask: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = Fa
         >>> masks.any(torch.tensor([[True, False], [False, False]]), 1)
         tensor([ True, False])
     """
-    if id(mask) in known.PRESENT:
+    if id(mask) in known.KNOWN:
         found = any_along(mask, dim, keepdim)
         if found is not None:
             return found

@@ -171,7 +171,7 @@ def _precision(data: Tensor, squared: bool = False) -> torch.dtype:
 
 def _keep(mask: Tensor, key: Hashable, make: Callable[[], tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
     """What ``make`` counts for every two variables, kept with the mask unless it takes more room than that."""
-    return masks.keep(mask, key, make) if mask.shape[0] <= mask.shape[1] else make()
+    return masks.derive(mask, key, make) if mask.shape[0] <= mask.shape[1] else make()
 
 
 def _count_common(valid: Tensor) -> Tensor:

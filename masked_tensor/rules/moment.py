@@ -72,7 +72,8 @@ def _divisors(
             divisor = torch.where(valid, (count.double() - correction).to(dtype), 1)
         return count.clamp_min(1).to(dtype), divisor, valid
 
-    return masks.keep(mask, ("variance", dims, keepdim, correction, dtype), make)
+    found: tuple[Tensor, ...] = masks.derive(mask, ("variance", dims, keepdim, correction, dtype), make)
+    return found
 
 
 def _real(dtype: torch.dtype) -> torch.dtype:

@@ -68,7 +68,7 @@ def _run(x: Pair, parameters: list[Any], dims: tuple[int, ...], eps: float, cent
     if large and standardize_op.is_supported(x.data):
         w, b = parameters
         return standardize_op.standardize(x.data, w, b, x.mask, x.payload, dims, eps, centred, dtype)
-    (count,) = masks.keep(x.mask, ("number", dims, dtype), lambda: (masks.count(x.mask, dims, True).to(dtype),))
+    count = masks.derive(x.mask, ("number", dims, dtype), lambda: masks.count(x.mask, dims, True).to(dtype))
     tensors = (x.data, *parameters, x.mask, count)
     return *kernels.run("standardize", formula, tensors, x.payload, dims, eps, centred), count
 

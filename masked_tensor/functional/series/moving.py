@@ -89,7 +89,7 @@ def count(mask: Tensor, windows: Windows | Spans) -> Tensor:
     """How many entries of each window are valid: small integers, to which nobody writes."""
     if type(windows) is Spans:
         return spans.count(mask, windows)
-    (number,) = masks.keep(mask, windows, lambda: (_count(mask, windows),))
+    number: Tensor = masks.derive(mask, windows, _count, mask, windows)
     return number
 
 
