@@ -136,7 +136,8 @@ def differentiate(
     """
     g, a, b, c = (split_runs(x, runs, asks) for x, asks in ((grad, True), (q, True), (k, False), (v, False)))
     kept = [None] * len(runs) if kept is None else kept
-    found = [_differentiate_run(*parts, causal, scale) for parts in zip(g, a, b, c, masks, kept, strict=True)]
+    given: Any = zip(g, a, b, c, masks, kept, strict=True)
+    found = [_differentiate_run(*parts, causal=causal, scale=scale) for parts in given]
     return [torch.cat([part.transpose(1, 2).flatten(0, 1) for part in parts]) for parts in zip(*found, strict=True)]
 
 

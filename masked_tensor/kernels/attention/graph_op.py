@@ -126,7 +126,8 @@ def _differentiated_again(ctx: Any, *grads: Tensor) -> Any:
     *given, lengths, seed = ctx.saved_tensors
     with torch.enable_grad():
         leaves = [x.detach().requires_grad_() for x in given]
-        parts = _formula(*leaves, _runs(lengths), seed, *ctx.options)
+        grad, q, k, v = leaves
+        parts = _formula(grad, q, k, v, _runs(lengths), seed, *ctx.options)
     return *torch.autograd.grad(parts, leaves, grads), *(None,) * 7
 
 
