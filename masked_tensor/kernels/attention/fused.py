@@ -136,8 +136,8 @@ def differentiate(
     """
     g, a, b, c = (split_runs(x, runs, asks) for x, asks in ((grad, True), (q, True), (k, False), (v, False)))
     kept = [None] * len(runs) if kept is None else kept
-    given: Any = zip(g, a, b, c, masks, kept, strict=True)
-    found = [_differentiate_run(*parts, causal=causal, scale=scale) for parts in given]
+    runs_of_all: Any = zip(g, a, b, c, masks, kept, strict=True)
+    found = [_differentiate_run(d, x, y, z, m, w, causal, scale) for d, x, y, z, m, w in runs_of_all]
     return [torch.cat([part.transpose(1, 2).flatten(0, 1) for part in parts]) for parts in zip(*found, strict=True)]
 
 
