@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from .. import masks, pair
+from .. import masks, pair, shapes
 from ..compat import in_dual_level, in_transform, is_tracked
 from ..kernels.attention.fused import additive
 from ..masks import sides
@@ -131,13 +131,21 @@ def _visibility(query: Operand, key: Operand, value: Operand, attn_mask: Operand
     seen = seen & _earlier(q, k) if shifted else _before(seen, shape, is_causal)
     if attn_mask is None:
         return _by_mask(operands, _hide_keys(seen, shape), queries)
-    user = pair.as_pair(attn_mask)
-    hides = user.data if user.data.dtype is torch.bool else user.data != float("-inf")
-    seen = seen & (masks.compact(user.mask) & hides)
-    if user.data.dtype is torch.bool:
+    return _by_user(operands, attn_mask, seen, shape, queries)
+
+
+def _by_user(
+    operands: tuple[Tensor, ...], attn_mask: Operand, seen: Tensor, shape: tuple[int, int], queries: Tensor
+) -> Visibility:
+    """With a mask of the user as well: it may have been written since the last layer, so nothing of it is kept."""
+    data = pair.data_of(attn_mask)
+    hides = data if data.dtype is torch.bool else data != float("-inf")
+    seen = seen & (masks.compact(attn_mask.mask) & hides if type(attn_mask) is Pair else hides)
+    if data.dtype is torch.bool:
         return _by_mask(operands, _hide_keys(seen, shape), queries)
     some = masks.any(seen, -1, True)
-    added = select(zero_masked(user).expand(torch.broadcast_shapes(user.data.shape, seen.shape)), seen, float("-inf"))
+    wide = shapes.broadcast_two(data.shape, seen.shape)
+    added = select((zero_masked(attn_mask) if type(attn_mask) is Pair else data).expand(wide), seen, float("-inf"))
     return Visibility(
         *operands, select(added, some, 0), False, masks.expand_to(seen, _expand_mask(seen, shape)), some, queries
     )
