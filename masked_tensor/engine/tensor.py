@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, final
 import torch
 from torch import Tensor
 
-from .. import errors, masks
+from .. import errors
 from ..compat import in_functorch, no_transform_active, wrapped_by_transform
 from ..layouts import meshes
 from ..packing import Packed
@@ -128,10 +128,8 @@ def wrap(pair: Pair) -> MaskedTensor:
 def set_pair(x: MaskedTensor, pair: Pair) -> None:
     """Makes ``pair`` the inside of ``x``."""
     x._pair = pair
-    if type(pair.mask) is not Tensor:  # tracing: a tracer may ask for the bytes outside its modes, so make them now
+    if type(pair.mask) is not Tensor:  # tracing
         told_settings()
-        known = getattr(pair.mask, "_bytes", None)
-        x._parts = pair.mask, masks.to_bytes(pair.mask) if known is None else known
 
 
 def reset(x: MaskedTensor, pair: Pair, alias: Alias, exposed: bool) -> None:

@@ -20,16 +20,23 @@ def reshaped_strides(old: Sequence[int], strides: tuple[int, ...], new: tuple[in
 
 def reshape_constant(mask: Tensor, shape: tuple[int, ...]) -> Tensor:
     """A mask reshaped without a copy of the dimensions along which it is constant."""
-    # (B, E) to (B * H, E / H): what becomes the last dimension stays constant.
-    mask = mask.view(shapes.split_dims(mask.shape, shape))
-    strides = mask.stride()
+    runs = shapes.matching_runs(mask.shape, shape)
+    constants = _constant_dims(mask)
+    if any(len({constants[d] for d in old}) > 1 for old, _ in runs):
+        # (B, E) to (B * H, E / H): what becomes the last dimension stays constant.
+        mask = mask.view(shapes.split_dims(mask.shape, shape))
+        runs, constants = shapes.matching_runs(mask.shape, shape), _constant_dims(mask)
     before: list[int] = []
     after: list[int] = []
-    for old, new in shapes.matching_runs(mask.shape, shape):
-        constant = all(strides[d] == 0 or mask.shape[d] == 1 for d in old)
+    for old, new in runs:
+        constant = all(constants[d] for d in old)
         before += [1 if constant else mask.shape[d] for d in old]
         after += [1 if constant else shape[d] for d in new]
     for d, size in enumerate(before):
         if size != mask.shape[d]:
             mask = mask.narrow(d, 0, 1)
     return mask.reshape(after).expand(shape)
+
+
+def _constant_dims(mask: Tensor) -> list[bool]:
+    return [bool(stride == 0 or size == 1) for size, stride in zip(mask.shape, mask.stride(), strict=True)]

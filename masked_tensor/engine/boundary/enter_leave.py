@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from ... import layouts, masks, settings
-from ...compat import in_functorch, in_transform
+from ...compat import in_functorch, in_transform, without_history
 from ...packing import Packed
 from ...pair import Pair, Payload
 from ...select import ENTER_NODES, select, zero_masked_inplace
@@ -220,7 +220,7 @@ class _Enter(torch.autograd.Function):
         ctx.mask = pair.mask if settled else None
         ctx.leaf = x._node is None
         ctx.clears = None  # see ``guard``, by which a rule asks for it
-        return pair.data.detach()
+        return pair.data.detach() if type(pair.data) is Tensor else without_history(pair.data)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:
@@ -238,7 +238,8 @@ class _Leave(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, data: Tensor, mask: Tensor, payload: Payload, live: bool) -> MaskedTensor:
         ctx.mask = None if live else mask
-        return wrap(Pair(data.detach(), mask, payload))
+        data = data.detach() if type(data) is Tensor else without_history(data)
+        return wrap(Pair(data, mask, payload))
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:

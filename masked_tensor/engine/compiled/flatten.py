@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ... import masks, packing
-from ...compat import without_modes
+from ...compat import traced_where_made, without_modes
 from ...pair import Pair, Payload
 from ...select import select
 from ...shared.rows import gaps
@@ -52,8 +52,6 @@ def unflatten(inner: dict[str, Tensor], known: Told, size: Any, stride: Any) -> 
     if type(known) is tuple:
         return _unflatten_packed(inner["_stored"], inner["_places"], inner.get("_stored_bytes"), size, *known)
     mask = masks.from_bytes(inner["_bytes"])
-    if type(mask) is not Tensor:
-        mask._bytes = inner["_bytes"]  # type: ignore[attr-defined]  # results with this mask hand on the same bytes
     result = wrap(Pair(inner["_data"], mask, _payload_of(known)))
     result._parts = mask, inner["_bytes"]
     result._graph_input = type(mask) is not Tensor and (UNPACKED_COPY if known is UNPACKED_COPY else True)
@@ -140,8 +138,9 @@ def mask_bytes(x: MaskedTensor) -> Tensor:
         if type(mask) is Tensor:  # a tracer reads it under its own modes, which must not see a real tensor's view
             with without_modes():
                 known = x._parts = mask, mask.view(torch.uint8)
-        else:
-            known = x._parts = mask, masks.to_bytes(mask)
+        else:  # of few results: not before somebody asks
+            with traced_where_made(mask):
+                known = x._parts = mask, masks.to_bytes(mask)
     made: Tensor = known[1]
     return made
 
