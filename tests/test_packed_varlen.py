@@ -1,5 +1,6 @@
 """Attention of packed rows on a GPU: what the kernels are given, where they are written out, and on a real one."""
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ from torch import Tensor, nn
 import masked_tensor as mt
 from masked_tensor.kernels.attention import cuda as attention_cuda
 from masked_tensor.op import NoRule
+from masked_tensor.packing import attention as packed_attention
 from masked_tensor.packing.flat_attention import attend_within
 from masked_tensor.packing.grid import Grid
 
@@ -103,6 +105,29 @@ def test_cross_attention(keys: str) -> None:
 def test_an_encoder() -> None:
     layer = nn.TransformerEncoderLayer(8, 2, 16, 0.0, batch_first=True)
     torch.testing.assert_close(*both(layer, torch.randn(B, T, 8), rows=[ROWS["prefix"]]))
+
+
+@pytest.mark.usefixtures("written_out")
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("rows", [*ROWS, "nothing"])
+def test_at_a_capacity_in_eager_code(rows: str, causal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no value may be looked at; what fills the batch up is NaN, and is no step of any sequence."""
+    monkeypatch.setattr(packed_attention, "is_readable_memory", lambda x: False)
+    mask = ROWS.get(rows, torch.zeros(B, T, dtype=torch.bool))[..., None]
+    data = torch.where(mask, torch.randn(B, T, 2 * 3 * 4), torch.nan)
+    layer = nn.Linear(24, 24)
+
+    def run(x: Tensor, layer: nn.Module) -> list[Tensor]:
+        q, k, v = (y.unflatten(-1, (2, 4)).transpose(1, 2) for y in layer(x).split(8, -1))
+        out = F.scaled_dot_product_attention(q, k, v, is_causal=causal)
+        out.sin().sum().filled(0.0).backward()
+        return [out.filled(0).detach(), out.get_mask(), *(p.grad for p in layer.parameters())]
+
+    x = mt.as_masked_tensor(data, mask)
+    with mt.extend.packing_report() as report:
+        packed = run(x.packed(capacity=B * T - 1), copy.deepcopy(layer))
+    assert not report
+    torch.testing.assert_close(packed, run(x, layer))
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])

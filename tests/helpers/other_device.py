@@ -27,14 +27,16 @@ VIEWS = {
 
 
 @lru_cache
-def _begin() -> None:
+def begin() -> str:
+    """The device; from now on it computes, too, on the CPU."""
     import_module("torch._lazy.ts_backend").init()
+    return DEVICE
 
 
 @contextmanager
 def elsewhere() -> Iterator[FakeTensorMode]:
     """Inside, tensors have no memory, and there is the device."""
-    _begin()
+    begin()
     with FakeTensorMode(allow_non_fake_inputs=True) as mode:
         yield mode
 
