@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 triton = pytest.importorskip("triton")
 GPU = torch.cuda.is_available()
@@ -78,6 +79,10 @@ def several(found: object) -> tuple:
     return found if isinstance(found, tuple) else (found,)
 
 
+def is_float(x: object) -> bool:
+    return isinstance(x, Tensor) and x.is_floating_point()
+
+
 def compare(found: Tensor, wanted: Tensor, dtype: torch.dtype, of: str) -> None:
     near, scale = (
         CLOSE[dtype],
@@ -100,10 +105,14 @@ def test_the_formula_is_the_oracle(number: int, case: Case) -> None:
         result, saved = kernel.forward(*own, *options)
     expected = several(case.formula(*plain, *options))
     for place, (r, e) in enumerate(zip(several(result), expected, strict=True)):
-        compare(r, e, dtype, f"result {place}")
+        if isinstance(r, Tensor):
+            compare(r, e, dtype, f"result {place}")
     if not case.wanted:
         return
-    slopes = [None if i in case.constant else torch.randn(e.shape, dtype=e.dtype) for i, e in enumerate(expected)]
+    slopes = [
+        torch.randn(e.shape, dtype=e.dtype) if is_float(e) and i not in case.constant else None
+        for i, e in enumerate(expected)
+    ]
     if case.entry == "softmax" and case.options[1]:  # what arrives is 0 where the result is masked
         slopes[0] = torch.where(expected[0].isfinite(), slopes[0], 0)
     if case.entry == "standardize":
@@ -164,7 +173,7 @@ def test_special_values_of_valid_entries() -> None:
     assert share.tolist() == [[1, 0, 0], [0.5, 0.5, 0], [1, 0, 0], [1, 0, 0]]  # a NaN is attained by every NaN
 
 
-@pytest.mark.parametrize("entry", ["softmax", "sum", "squares"])
+@pytest.mark.parametrize("entry", ["softmax", "sum", "squares", "loss", "class_loss"])
 def test_the_table_runs_them_under_autograd(entry: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Through an op of the package: values, gradients, and the gradient of the gradient, which is the formula's."""
     calls = []
@@ -180,15 +189,60 @@ def test_the_table_runs_them_under_autograd(entry: str, monkeypatch: pytest.Monk
         "softmax": lambda x: mt.softmax(x, 1, mask=mask),
         "sum": lambda x: mt.sum(x, 1, mask=mask),
         "squares": lambda x: mt.std(x, 1, mask=mask, correction=0, fill_value=0),
+        "loss": lambda x: F.binary_cross_entropy_with_logits(x, mt.as_masked_tensor(x.detach() > 0, mask).double()),
+        "class_loss": lambda x: F.cross_entropy(
+            x, mt.as_masked_tensor(torch.tensor([2, 0], device=DEVICE), mask[:, 0])
+        ),
     }[entry]
-    assert torch.autograd.gradcheck(op, x)
-    assert torch.autograd.gradgradcheck(op, x)
+
+    def plain(x: Tensor) -> Tensor:
+        found = op(x)
+        return found.filled(0.0) if isinstance(found, mt.MaskedTensor) else found
+
+    assert torch.autograd.gradcheck(plain, x)
+    assert torch.autograd.gradgradcheck(plain, x)
     assert calls
 
 
-@pytest.mark.parametrize(
-    "entry", [e for e in ENTRIES if e not in ("loss", "loss_entries", "class_loss", "class_loss_entries")]
-)
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_losses_are_those_of_the_formulas(reduction: str, weighted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Through the ops: plain scores and masked ones, some weights, labels that are not to count."""
+    known = torch.tensor([True, False, True, True, False], device=DEVICE)
+    labels = mt.as_masked_tensor(torch.tensor([1, 10**9, -100, 0, -7], device=DEVICE), known)
+    mask = torch.tensor([[True, True, False], [False] * 3, [True] * 3, [True] * 3, [True] * 3], device=DEVICE)
+    target = mt.as_masked_tensor(garbage(torch.rand(5, 3, device=DEVICE), mask), mask)
+    weight = torch.rand(3, device=DEVICE) if weighted else None
+    rows = torch.tensor([True, False, False, True, False], device=DEVICE)
+
+    def run() -> list[Tensor]:
+        found = []
+        for loss, wide in (
+            (lambda x: F.mse_loss(x, target, reduction=reduction), mask),
+            (lambda x: F.smooth_l1_loss(x, target, reduction=reduction, beta=0.3), mask),
+            (lambda x: F.binary_cross_entropy_with_logits(x, target, weight, reduction=reduction), mask),
+            (lambda x: F.cross_entropy(x, labels, weight, reduction=reduction, label_smoothing=0.1), rows[:, None]),
+            (lambda x: F.cross_entropy(mt.as_masked_tensor(x, mask), labels, weight, reduction=reduction),
+             mask & rows[:, None]),
+            (lambda x: F.nll_loss(x, labels, weight, reduction=reduction), rows[:, None]),
+        ):  # fmt: skip
+            start = garbage(torch.arange(15.0, device=DEVICE).view(5, 3) / 15, wide.expand(5, 3)).requires_grad_()
+            result = loss(start)
+            result.filled(0.0).sum().backward()
+            found += [result.filled(0.0).detach(), result.mask, start.grad]
+        return found
+
+    for entry in ("loss", "class_loss"):
+        monkeypatch.delitem(kernels.KERNELS, (entry, DEVICE), raising=False)
+    wanted = run()
+    for entry in ("loss", "class_loss"):
+        monkeypatch.setitem(kernels.KERNELS, (entry, DEVICE), ENTRIES[entry])
+    for place, (f, w) in enumerate(zip(run(), wanted, strict=True)):
+        assert f.dtype is w.dtype
+        compare(f, w.cpu(), torch.float32, f"{place}")
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
 def test_what_is_not_served_says_why(entry: str) -> None:
     case = next(case for case in CASES if case.entry == entry)
     serves = ENTRIES[entry].serves

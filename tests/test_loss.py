@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 import masked_tensor as mt
 from masked_tensor.engine.tensor import pair_of
-from masked_tensor.shared.averaging import numerator, total_weight
+from masked_tensor.kernels.losses import numerator, total_weight
 
 from .helpers.harness import Masked, assert_same
 from .laws import laws

@@ -68,11 +68,13 @@ MISSING: dict[str, str] = {}  #: by type of device: why its module could not be 
 def run(name: str, formula: Callable[..., Any], tensors: Tensors, *options: Any) -> Any:
     """What the device's kernel of that name gives, where one serves; else what the formula gives."""
     data = tensors[0]
-    if type(data) in _MEMORY and not in_transform():
+    if type(data) in _MEMORY:
         device = data.device.type
         if device in ROOMS:
             import_kernels(device)
         kernel = KERNELS.get((name, device)) or KERNELS.get((name, ANY))
+        if kernel is not None and in_transform():
+            kernel = None
         while kernel is not None:
             if not kernel.least or data.numel() >= getattr(settings, kernel.least):
                 tracked = torch.is_grad_enabled() and _is_differentiated(tensors)

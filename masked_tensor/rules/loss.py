@@ -9,16 +9,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import masks, pair
+from .. import kernels, masks, pair
 from ..compat import OpOverload, schema
 from ..errors import expect_shape
-from ..kernels.precision import rounds_noticeably
+from ..kernels.losses import distances, entries
 from ..op import Op, ops
 from ..packing import losses as packed
-from ..pair import Pair, data_of
-from ..select import guard, select, zero_masked
+from ..pair import Pair, Payload, data_of
 from ..settings import STACK
-from ..shared.averaging import MEAN, NONE, SUM, average, reduce_loss
+from ..shared.averaging import MEAN, NONE, finish_average
 from ..sparse.rules import on_values
 
 
@@ -34,37 +33,40 @@ def elementwise(op: OpOverload, *arguments: Any, ranged: bool = False, **keyword
     mask = common_mask([x.mask for x in operands.values()])
     if ranged:
         expect_shape("the input of binary_cross_entropy", next(iter(operands.values())).data, mask.shape)
+    data = {name: x.data for name, x in operands.items()}
     if _runs_as_plain(mask):
-        return pair.plain_pair(op(**named | {name: x.data for name, x in operands.items()}, reduction=reduction))
-    data = {name: zero_outside(x, mask) if ranged else guard(x.data, mask, inside=True) for name, x in operands.items()}
-    entries = op(**{**named, **data}, reduction=NONE)
-    return reduce_loss(entries, masks.expand_to(mask, entries.shape), reduction, kind=op)
+        return pair.plain_pair(op(**named | data, reduction=reduction))
+    known = tuple(_known(x, mask) for x in operands.values()) if ranged else None
+    parameters = {name: value for name, value in named.items() if name not in data}
+    found = kernels.run("loss", entries, (*data.values(), mask), op, tuple(data), known, parameters, reduction)
+    if reduction == NONE:
+        return Pair(found, masks.expand_to(mask, found.shape))
+    return finish_average(*found, empty=mask.numel() == 0, reduction=reduction, kind=op)
 
 
 def distance(
     op: OpOverload, x: Pair | Tensor, y: Pair | Tensor, reduction: int = MEAN, *parameters: float, **keywords: Any
 ) -> Pair:
     """A loss of differences.  That of zeros is 0 and so is its derivative, so the op adds up zeroed operands itself."""
-    if reduction == NONE or data_of(x).shape != data_of(y).shape:
+    first, second = data_of(x), data_of(y)
+    if reduction == NONE or first.shape != second.shape:
         return elementwise(op, x, y, reduction, *parameters, **keywords)
     if type(x) is Pair:
         mask = masks.logical_and(x.mask, y.mask) if type(y) is Pair else x.mask
     else:
-        mask = pair.as_pair(y).mask
+        mask = y.mask if type(y) is Pair else pair.plain_pair(second).mask
     if _runs_as_plain(mask):
-        return pair.plain_pair(op(data_of(x), data_of(y), reduction, *parameters, **keywords))
-    first, second = zero_outside(x, mask), zero_outside(y, mask)
-    if not rounds_noticeably(first.dtype) and not rounds_noticeably(second.dtype):
-        total = op(first, second, SUM, *parameters, **keywords)
-        return average(total, mask, reduction, None, total.dtype, op)
-    entries = op(first, second, NONE, *parameters, **keywords)
-    wide = torch.float32 if rounds_noticeably(entries.dtype) else None
-    return average(entries.sum(dtype=wide), mask, reduction, None, entries.dtype, op)
+        return pair.plain_pair(op(first, second, reduction, *parameters, **keywords))
+    if parameters:
+        keywords = dict(zip(PARAMETERS[op][3:], parameters, strict=False)) | keywords
+    known = _known(x, mask) if type(x) is Pair else None, _known(y, mask) if type(y) is Pair else None
+    found = kernels.run("loss", distances, (first, second, mask), op, _PAIR, known, keywords, reduction)
+    return finish_average(*found, empty=mask.numel() == 0, reduction=reduction, kind=op)
 
 
 def _runs_as_plain(mask: Tensor) -> bool:
     """Whether every entry is known to be valid, and no setting asks for another mean: the op itself is the rule."""
-    return masks.is_all_valid(mask) and not STACK.get()
+    return (not mask.dim() or 0 in mask.stride()) and masks.is_all_valid(mask) and not STACK.get()
 
 
 def common_mask(several: list[Tensor]) -> Tensor:
@@ -75,14 +77,12 @@ def common_mask(several: list[Tensor]) -> Tensor:
     return mask
 
 
-def zero_outside(x: Pair | Tensor, mask: Tensor) -> Tensor:
-    """The data, 0 outside ``mask`` to which it is broadcast."""
-    if type(x) is Pair and (x.mask is mask or masks.same_memory(x.mask, mask)):
-        return zero_masked(x)
-    data = data_of(x)
-    return select(data if data.shape == mask.shape else data.expand(mask.shape), mask, 0)
+def _known(x: Pair, mask: Tensor) -> Payload:
+    """What is known of the data of an operand outside of the common mask."""
+    return x.payload if x.mask is mask or masks.same_memory(x.mask, mask) else Payload.ANY
 
 
+_PAIR = ("self", "target")
 DISTANCES = "mse_loss l1_loss smooth_l1_loss huber_loss"
 NAMES = """
     binary_cross_entropy_with_logits kl_div poisson_nll_loss soft_margin_loss hinge_embedding_loss margin_ranking_loss

@@ -57,7 +57,9 @@ def loss(
         return build_like(key, entries[:stored][order], j.shape, like), None
     wide = torch.float32 if rounds_noticeably(entries.dtype) else None
     total = entries[:stored].sum(dtype=wide) + (entries[stored:].to(wide or entries.dtype) * j.repeats).sum()
-    result = finish_average(total, j.number, j.number > 0, j.shape.numel() == 0, reduction, entries.dtype)
+    result = finish_average(
+        total, j.number, j.number > 0, entries.dtype, empty=j.shape.numel() == 0, reduction=reduction
+    )
     return result.data, result.mask
 
 

@@ -201,50 +201,48 @@ def standardized(
 # --------------------------------------------------------------------------------------------------------------- losses
 
 NONE, MEAN, SUM = 0, 1, 2
-KINDS: dict[str, tuple[Callable[..., Tensor], float, float]] = {
-    "mse": (lambda x, y, *_: F.mse_loss(x, y, reduction="none"), 0.0, 0.0),
-    "l1": (lambda x, y, *_: F.l1_loss(x, y, reduction="none"), 0.0, 0.0),
-    "smooth_l1": (lambda x, y, *_: F.smooth_l1_loss(x, y, beta=0.7, reduction="none"), 0.7, 0.0),
-    "huber": (lambda x, y, *_: F.huber_loss(x, y, delta=0.7, reduction="none"), 0.7, 0.0),
-    "bce": (lambda x, y, s, p, w: F.binary_cross_entropy(x, y, w, reduction="none"), 0.0, 0.0),
-    "bce_with_logits": (
-        lambda x, y, s, p, w: F.binary_cross_entropy_with_logits(x, y, w, pos_weight=p, reduction="none"), 0.0, 0.0,
-    ),
-    "kl_div": (lambda x, y, *_: F.kl_div(x, y, reduction="none"), 0.0, 0.0),
-    "kl_div of logarithms": (lambda x, y, *_: F.kl_div(x, y, reduction="none", log_target=True), 1.0, 0.0),
-    "gaussian_nll": (
-        lambda x, y, s, *_: F.gaussian_nll_loss(x, y, s, full=True, eps=1e-2, reduction="none"), 1e-2, 1.0,
-    ),
-}  # fmt: skip
+aten = torch.ops.aten
+KINDS: dict[str, tuple[Callable[..., Tensor], dict[str, Any]]] = {
+    "mse": (aten.mse_loss.default, {}),
+    "l1": (aten.l1_loss.default, {}),
+    "smooth_l1": (aten.smooth_l1_loss.default, {"beta": 0.7}),
+    "huber": (aten.huber_loss.default, {"delta": 0.7}),
+    "bce": (aten.binary_cross_entropy.default, {}),
+    "bce_with_logits": (aten.binary_cross_entropy_with_logits.default, {}),
+    "kl_div": (aten.kl_div.default, {}),
+    "kl_div of logarithms": (aten.kl_div.default, {"log_target": True}),
+    "gaussian_nll": (F.gaussian_nll_loss, {"eps": 1e-2, "full": True}),
+}
 
 
 def losses() -> Iterator[Case]:
     shape = (4, 5, 7)
-    for i, (kind, (entries, a, b)) in enumerate(KINDS.items()):
+    for i, (kind, (op, parameters)) in enumerate(KINDS.items()):
         for reduction in (NONE, (MEAN, SUM)[i % 2]):
             x, y = torch.randn(shape, dtype=torch.float64), torch.rand(shape, dtype=torch.float64)
             x = torch.rand_like(x) if kind == "bce" else x
-            s = torch.rand_like(x) if kind == "gaussian_nll" else None
-            p = torch.rand(7, dtype=torch.float64) if kind == "bce_with_logits" else None
-            w = torch.rand(5, 1, dtype=torch.float64) if kind.startswith("bce") else None
+            given = {"input" if kind == "gaussian_nll" else "self": x, "target": y}
+            if kind == "gaussian_nll":
+                given["var"] = torch.rand_like(x)
+            if kind == "bce_with_logits":
+                given["pos_weight"] = torch.rand(7, dtype=torch.float64)
+            if kind.startswith("bce"):
+                given["weight"] = torch.rand(5, 1, dtype=torch.float64)
             mask = masked((4, 1, 7)).expand(shape) if i % 2 else masked(shape)
-
-            def formula(*given: Any, entries: Any = entries) -> Any:
-                *operands, mask, _, reduction, _, _ = given
-                each = torch.where(mask, entries(*operands), 0)
-                if reduction == NONE:
-                    return each
-                number = mask.sum()
-                return each.sum() / (number if reduction == MEAN else 1), number > 0, number
-
-            floats = (0, 1) if s is None else (0, 1, 2)
-            wanted = (0,) if kind in ("bce", "kl_div") else floats
+            floats = (0, 1, 2) if kind == "gaussian_nll" else (0, 1)
             yield Case(
-                f"{kind}-{reduction}", "loss" if reduction else "loss_entries", (x, y, s, p, w, mask),
-                (kind.partition(" ")[0], reduction, a, b), formula,
-                dict.fromkeys(floats, mask),
-                wanted, (1, 2) if reduction else (),
+                f"{kind}-{reduction}", "loss", (*given.values(), mask),
+                (op, tuple(given), None, parameters, reduction), of_entries,
+                dict.fromkeys(floats, mask), (0,) if kind in ("bce", "kl_div") else floats,
             )  # fmt: skip
+
+
+def of_entries(*given: Any) -> Any:
+    """What is masked is still as it was drawn: torch's own op can take it."""
+    *operands, mask, op, names, _, parameters, reduction = given
+    named = dict(zip(names, operands, strict=True)) | parameters
+    each = torch.where(mask, op(**named, reduction="none" if op is F.gaussian_nll_loss else NONE), 0)
+    return each if reduction == NONE else (each.sum(), mask.sum(), mask.any(), each.dtype)
 
 
 def class_losses() -> Iterator[Case]:
@@ -264,16 +262,16 @@ def class_losses() -> Iterator[Case]:
         target[0] = -100
         weight = torch.rand(shape[1], dtype=torch.float64) if weighted else None
         yield Case(
-            f"{kind}-{i}", "class_loss" if reduction else "class_loss_entries", (x, mask, target, known, weight),
+            f"{kind}-{i}", "class_loss", (x, mask if some else None, target, known, weight, None),
             (1, kind, reduction, -100, smoothing), of_classes, {0: mask, 2: known},
-            constant=(1, 2, 3) if reduction else (1,),
         )  # fmt: skip
 
 
 def of_classes(
-    x: Tensor, mask: Tensor, target: Tensor, known: Tensor, weight: Any, dim: int, kind: str, reduction: int,
-    ignored: int, smoothing: float,
-) -> tuple[Tensor, ...]:  # fmt: skip
+    x: Tensor, mask: Tensor | None, target: Tensor, known: Tensor, weight: Any, _: Any, dim: int, kind: str,
+    reduction: int, ignored: int, smoothing: float,
+) -> tuple[Any, ...]:  # fmt: skip
+    mask = torch.ones_like(x, dtype=torch.bool) if mask is None else mask
     counts = known & (target != ignored) & mask.any(1)
     scores = torch.where(mask, x, -INFINITY)
     if kind == "cross_entropy":
@@ -288,8 +286,7 @@ def of_classes(
     each = torch.where(counts, each, 0)
     if reduction == NONE:
         return each, counts
-    heavy = (weight[named] * counts).sum()
-    return each.sum() / (heavy if reduction == MEAN else 1), counts.any(), counts.sum(), heavy
+    return each.sum(), counts.sum(), counts.any(), each.dtype
 
 
 def fills() -> Iterator[Case]:

@@ -19,6 +19,10 @@ from .gpu_cases import SMALL, cases
 FORMATS = (torch.float32, torch.bfloat16, torch.float64)
 
 
+def is_float(x: Any) -> bool:
+    return isinstance(x, torch.Tensor) and x.is_floating_point()
+
+
 class Absent:
     """The driver of a GPU that is not there."""
 
@@ -56,7 +60,11 @@ def main() -> None:
         with torch.no_grad():
             result, saved = kernel.forward(*tensors, *options)
             several = isinstance(result, tuple)
-            grads = tuple(None if i in case.constant else r for i, r in enumerate(result)) if several else result
+            grads = (
+                tuple(r if is_float(r) and i not in case.constant else None for i, r in enumerate(result))
+                if several
+                else result
+            )
             if case.entry == "standardize":
                 grads = (grads[0], None, None, None)
             if case.wanted:

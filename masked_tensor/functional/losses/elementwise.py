@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from ... import layouts, masks, sparse
+from ... import kernels, layouts, masks, sparse
 from ...engine import table
 from ...engine.boundary.enter_leave import leave
+from ...kernels.losses import in_python
 from ...pair import Pair
 from ...select import select
-from ...shared.averaging import NONE, reduce_loss
+from ...shared.averaging import NONE, finish_average, reduce_loss
 from ...shared.too_few import of_nothing
 from ...sparse.rules import on_values
 from ..entrance import Input, Number, as_result, enter_input, refuse_sparse, run_op
@@ -392,14 +393,37 @@ def python_loss(
     The operands, broadcast to the mask, hold 1 under it: a number that every logarithm and quotient can take.
     ``weighs``: the last is what a mean divides by the sum of, and this the op whose entries are weighted.
     """
-    number = reduction_number(reduction)
-    shape = torch.broadcast_shapes(*(x.data.shape for x in operands))
-    mask = masks.full(shape, operands[0].data.device)
-    for x in operands:
-        mask = mask if x.mask is None else masks.logical_and(mask, x.mask)
-    data = [select(x.data.expand(shape), mask, 1) for x in operands]
+    mask, number = common_mask(operands), reduction_number(reduction)
+    data = [select(x.data.expand(mask.shape), mask, 1) for x in operands]
     entries = function(mask, *data)
     result = reduce_loss(
         entries.data, entries.mask, number, data[-1] if weighs else None, weighs or function.__qualname__
     )
+    return as_result(result, any(x.masked for x in operands), of_nothing(reduction), fill_value)
+
+
+def common_mask(operands: Sequence[Input]) -> Tensor:
+    """Where all are valid, in the shape that they broadcast to."""
+    mask = masks.full(torch.broadcast_shapes(*(x.data.shape for x in operands)), operands[0].data.device)
+    for x in operands:
+        mask = mask if x.mask is None else masks.logical_and(mask, x.mask)
+    return mask
+
+
+def asked_loss(
+    op: Callable[..., Tensor],
+    names: tuple[str, ...],
+    operands: Sequence[Input],
+    parameters: dict[str, Any],
+    fill_value: Number | None,
+    reduction: str,
+) -> Tensor:
+    """A loss that torch writes in Python, and kernels in one pass; ``names``: of the operands."""
+    mask, number = common_mask(operands), reduction_number(reduction)
+    data = (*(x.data.expand(mask.shape) for x in operands), mask)
+    found = kernels.run("loss", in_python, data, op, names, None, parameters, number)
+    if number == NONE:
+        result = Pair(found, mask)
+    else:
+        result = finish_average(*found, empty=mask.numel() == 0, reduction=number, kind=op.__name__)
     return as_result(result, any(x.masked for x in operands), of_nothing(reduction), fill_value)

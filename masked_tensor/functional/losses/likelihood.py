@@ -7,11 +7,10 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ... import masks, sparse
-from ...pair import Pair
 from ..entrance import Number, enter_input
 from ..reductions.run import aten
 from ..registry import form
-from .elementwise import Masking, enter_sides, loss, python_loss, sparse_loss
+from .elementwise import Masking, asked_loss, enter_sides, loss, sparse_loss
 
 
 @form
@@ -255,7 +254,8 @@ def gaussian_nll_loss(
     if first.data.dim() - 1 == spread.dim() and spread.shape == first.data.shape[:-1]:
         spread = spread.unsqueeze(-1)  # one variance per row, as torch reads it
     operands = [first, second, enter_input(spread, None, "var")]
-    by_element = partial(F.gaussian_nll_loss, full=full, eps=eps, reduction="none")
     if first.is_sparse or second.is_sparse:
+        by_element = partial(F.gaussian_nll_loss, full=full, eps=eps, reduction="none")
         return sparse_loss(by_element, operands, reduction, fill_value)
-    return python_loss(lambda mask, *data: Pair(by_element(*data), mask), operands, fill_value, reduction)
+    names, parameters = ("input", "target", "var"), {"full": full, "eps": eps}
+    return asked_loss(F.gaussian_nll_loss, names, operands, parameters, fill_value, reduction)

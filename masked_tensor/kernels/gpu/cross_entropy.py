@@ -14,12 +14,12 @@ import triton.language as tl
 from torch import Tensor
 
 from ... import settings
+from ...masks import full
+from ..losses import NONE
 from . import layout
 from .reduce import TL
 from .reduce_states import initial, join, step
 from .tiles import across, down, indices, load_mask, load_valid
-
-NONE, MEAN, SUM = 0, 1, 2
 
 
 @triton.jit
@@ -97,7 +97,6 @@ def _total(
     divisor,
     N,
     steps,
-    MEAN_OF: tl.constexpr,
     B: tl.constexpr,
     ACC: tl.constexpr,
 ):
@@ -113,8 +112,6 @@ def _total(
     result = tl.sum(total, 0)
     weight = tl.sum(heavy, 0)
     some = tl.sum(n, 0)
-    if MEAN_OF:
-        result = tl.where(some > 0, result / tl.where(some > 0, weight, 1.0), 0.0)
     tl.store(out, result)
     tl.store(divisor, weight)
     tl.store(number, some)
@@ -123,8 +120,8 @@ def _total(
 
 @triton.jit
 def _slopes(
-    g, x, m, target, weight, dx, logs, weights, shares, flags, divisor, K, R, steps, near, gs, xs, ms, ts, ds, os,
-    SMOOTHING: tl.constexpr, WEIGHTED: tl.constexpr, SCORES: tl.constexpr, EACH: tl.constexpr, MEAN_OF: tl.constexpr,
+    g, x, m, target, weight, dx, logs, weights, shares, flags, K, R, steps, near, gs, xs, ms, ts, ds, os,
+    SMOOTHING: tl.constexpr, WEIGHTED: tl.constexpr, SCORES: tl.constexpr,
     BK: tl.constexpr, BR: tl.constexpr, K2: tl.constexpr, R2: tl.constexpr, WIDE: tl.constexpr, ACC: tl.constexpr,
 ):  # fmt: skip
     k = indices(tl.program_id(0), BK, WIDE)
@@ -136,8 +133,6 @@ def _slopes(
     one = tl.load(weights + own, mask=kept, other=0) * (1 - SMOOTHING)
     share = tl.load(shares + own, mask=kept, other=0)
     grad = tl.load(g + down(k, near, gs, K2), mask=kept, other=0).to(ACC)
-    if MEAN_OF:
-        grad = grad / tl.load(divisor)
     heavy = tl.zeros([BK, BR], ACC)
     if SMOOTHING > 0:
         for i in range(steps):
@@ -168,8 +163,8 @@ def _class_weight(weight, r, v, R, WEIGHTED: tl.constexpr, ACC: tl.constexpr):
 
 
 def serves(
-    data: Tensor, mask: Tensor, target: Tensor, known: Tensor, weight: Tensor | None, dim: int, kind: str,
-    reduction: int, ignored: int = -100, smoothing: float = 0.0,
+    data: Tensor, mask: Tensor | None, target: Tensor, known: Tensor, weight: Tensor | None,
+    weights_known: Tensor | None, dim: int, kind: str, reduction: int, ignored: int = -100, smoothing: float = 0.0,
 ) -> str | None:  # fmt: skip
     """Why no kernel serves; None where one does."""
     found = layout.refuses(data, mask, target, known, weight)
@@ -177,6 +172,8 @@ def serves(
         return found
     if target.dtype not in (torch.int64, torch.int32, torch.uint8):
         return "targets that are no classes"
+    if weights_known is not None:
+        return "a masked weight"
     if weight is not None and (weight.requires_grad or weight.dtype not in layout.FLOATS):
         return "a weight with a gradient"
     table = _walk(data, mask, target, known, dim, torch.empty_like(data, device="meta"))[1]
@@ -184,10 +181,11 @@ def serves(
 
 
 def _walk(
-    data: Tensor, mask: Tensor, target: Tensor, known: Tensor, dim: int, *others: Tensor
+    data: Tensor, mask: Tensor | None, target: Tensor, known: Tensor, dim: int, *others: Tensor
 ) -> tuple[list[Tensor], layout.Walk | None]:
     """Data, bytes of the mask, labels and bytes of theirs in the shape of the data, and the table of them."""
     shape, dims = data.shape, (dim,)
+    mask = full(shape, data.device) if mask is None else mask
     wide = [t.unsqueeze(dim).expand(shape) for t in (target, layout.as_bytes(known, target.shape))]
     tensors = [data, layout.as_bytes(mask, shape), *wide]
     strides = (t.stride() for t in (*tensors, *others))
@@ -195,21 +193,18 @@ def _walk(
 
 
 def forward(
-    data: Tensor, mask: Tensor, target: Tensor, known: Tensor, weight: Tensor | None, dim: int, kind: str,
-    reduction: int, ignored: int = -100, smoothing: float = 0.0,
+    data: Tensor, mask: Tensor | None, target: Tensor, known: Tensor, weight: Tensor | None,
+    weights_known: Tensor | None, dim: int, kind: str, reduction: int, ignored: int = -100, smoothing: float = 0.0,
 ) -> tuple[Any, tuple[Any, ...]]:  # fmt: skip
-    """Loss, validity, the number of samples that count and their summed weights; ``"none"``: the first two, of each.
+    """The entries and which samples count, or the sum, what a mean divides it by, whether one counts, and the dtype.
 
     ``known`` is the mask of the targets, which have the shape of the data without ``dim``; ``kind`` is
     ``"cross_entropy"`` or ``"nll_loss"``.
     """
     tensors, table = _walk(data, mask, target, known, dim)
     assert table is not None
-    acc, each, weight = (
-        layout.wide_dtype(data.dtype),
-        reduction == NONE,
-        None if weight is None else weight.contiguous(),
-    )
+    acc, each = layout.wide_dtype(data.dtype), reduction == NONE
+    weight = None if weight is None else weight.contiguous()
     out = target.new_empty(target.shape, dtype=data.dtype if each else acc)
     logs, weights, shares = (target.new_empty(target.shape, dtype=acc) for _ in range(3))
     counted = target.new_empty(target.shape, dtype=torch.bool)
@@ -222,15 +217,15 @@ def forward(
     )  # fmt: skip
     saved = data, mask, target, weight, logs, weights, shares, counted
     if each:
-        return (out, counted), (*saved, None)
-    loss, divisor = data.new_empty((), dtype=data.dtype), data.new_empty((), dtype=acc)
+        return (out, counted), saved
+    total, divisor = (data.new_empty((), dtype=acc) for _ in range(2))
     number, valid = target.new_empty((), dtype=torch.int64), target.new_empty((), dtype=torch.bool)
     size = min(layout.power_of_two(out.numel()), settings.GPU_TILE)
     _total[(1,)](
-        out, weights, counted.view(torch.uint8), loss, valid.view(torch.uint8), number, divisor, out.numel(),
-        -(-out.numel() // size), MEAN_OF=reduction == MEAN, B=size, ACC=TL[acc],
+        out, weights, counted.view(torch.uint8), total, valid.view(torch.uint8), number, divisor, out.numel(),
+        -(-out.numel() // size), B=size, ACC=TL[acc],
     )  # fmt: skip
-    return (loss, valid, number, divisor), (*saved, divisor)
+    return (total, number if weight is None else lambda: divisor, valid, data.dtype), saved
 
 
 def backward(
@@ -238,13 +233,13 @@ def backward(
     smoothing: float = 0.0,
 ) -> tuple[Tensor | None, ...]:  # fmt: skip
     """The gradient of the data, 0 where it is masked and for samples that do not count."""
-    data, mask, target, weight, *kept, divisor = saved
-    grad, back, counted = grads[0], torch.empty_like(data), kept[-1]
+    data, mask, target, weight, *kept = saved
+    grad, back, flags = grads[0], torch.empty_like(data), kept[-1]
     if grad is None:
-        return (None,) * 5
-    shape, each = data.shape, reduction == NONE
-    grad = grad.unsqueeze(dim).expand(shape) if each else grad.expand(shape)
-    tensors, _ = _walk(data, mask, target, counted, dim)
+        return (None,) * 6
+    shape = data.shape
+    grad = grad.unsqueeze(dim).expand(shape) if reduction == NONE else grad.expand(shape)
+    tensors, _ = _walk(data, mask, target, flags, dim)
     operands = [grad, *tensors[:3], back]
     own = layout.result_strides(shape, (dim,))
     table = layout.walk(shape, (dim,), *(t.stride() for t in operands), own)
@@ -253,12 +248,11 @@ def backward(
         table = layout.walk(shape, (dim,), *(t.stride() for t in operands), own)
     assert table is not None
     sizes = layout.blocks(table)
-    *statistics, flags = kept
     _slopes[(sizes.programs, sizes.splits)](
-        *operands[:4], data if weight is None else weight, back, *statistics, flags.view(torch.uint8),
-        data if divisor is None else divisor, table.kept, table.reduced, sizes.steps, table.near, *table.strides,
-        SMOOTHING=float(smoothing), WEIGHTED=weight is not None, SCORES=kind == "nll_loss", EACH=each,
-        MEAN_OF=reduction == MEAN, BK=sizes.kept, BR=sizes.reduced, K2=table.two[0], R2=table.two[1], WIDE=sizes.wide,
-        ACC=TL[layout.wide_dtype(data.dtype)], num_warps=layout.warps(sizes.kept * sizes.reduced),
+        *operands[:4], data if weight is None else weight, back, *kept[:-1], flags.view(torch.uint8), table.kept,
+        table.reduced, sizes.steps, table.near, *table.strides, SMOOTHING=float(smoothing),
+        WEIGHTED=weight is not None, SCORES=kind == "nll_loss", BK=sizes.kept, BR=sizes.reduced, K2=table.two[0],
+        R2=table.two[1], WIDE=sizes.wide, ACC=TL[layout.wide_dtype(data.dtype)],
+        num_warps=layout.warps(sizes.kept * sizes.reduced),
     )  # fmt: skip
-    return back, None, None, None, None
+    return back, *(None for _ in range(5))

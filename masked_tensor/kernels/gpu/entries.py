@@ -46,10 +46,8 @@ ENTRIES: dict[str, Kernel] = {
     "softmax": _kernel(softmax.forward, softmax.backward, softmax.serves, twice=twice),
     "squares": _kernel(squares.forward, squares.backward, squares.serves, twice=squares.twice),
     "standardize": _kernel(standardize.forward, standardize_backward.backward, standardize.serves, 2),
-    "loss": _kernel(losses.forward, losses.backward, losses.serves, 1, 2),
-    "loss_entries": _kernel(losses.forward, losses.backward, losses.serves),
-    "class_loss": _kernel(cross_entropy.forward, cross_entropy.backward, cross_entropy.serves, 1, 2, 3),
-    "class_loss_entries": _kernel(cross_entropy.forward, cross_entropy.backward, cross_entropy.serves, 1),
+    "loss": _kernel(losses.forward, losses.backward, losses.serves),
+    "class_loss": _kernel(cross_entropy.forward, cross_entropy.backward, cross_entropy.serves),
     "fill": _kernel(fill.forward, fill.backward, fill.serves),
 }
 for _name in reduce.DIFFERENTIABLE:

@@ -9,17 +9,17 @@ def entry(x, y, s, p, w, KIND: tl.constexpr, A: tl.constexpr, B: tl.constexpr):
     """The loss of an entry; ``s`` is its variance, ``p`` the weight of a positive, ``w`` a weight of the entry."""
     d = x - y
     size = tl.abs(d)
-    if KIND == "mse":
+    if KIND == "mse_loss":
         return d * d * w
-    elif KIND == "l1":
+    elif KIND == "l1_loss":
         return size * w
-    elif KIND == "smooth_l1":
+    elif KIND == "smooth_l1_loss":
         return tl.where(size < A, 0.5 * d * d / A, size - 0.5 * A) * w
-    elif KIND == "huber":
+    elif KIND == "huber_loss":
         return tl.where(size < A, 0.5 * d * d, A * (size - 0.5 * A)) * w
-    elif KIND == "bce":
+    elif KIND == "binary_cross_entropy":
         return -(y * _log(x) + (1 - y) * _log(1 - x)) * w
-    elif KIND == "bce_with_logits":
+    elif KIND == "binary_cross_entropy_with_logits":
         return ((1 - y) * x + (1 + (p - 1) * y) * (log1p(tl.exp(-tl.abs(x))) + tl.maximum(-x, 0.0))) * w
     elif KIND == "kl_div":
         if A != 0:  # the target is a logarithm
@@ -27,7 +27,7 @@ def entry(x, y, s, p, w, KIND: tl.constexpr, A: tl.constexpr, B: tl.constexpr):
         else:
             return tl.where(y == 0, 0.0, y * tl.log(tl.where(y == 0, 1.0, y))) * w - y * x * w
     else:
-        spread = tl.where(s < A, A, s)
+        spread = _spread(s, A)
         result = 0.5 * (tl.log(spread) + d * d / spread)
         return (result + B) * w
 
@@ -39,19 +39,19 @@ def slopes(x, y, s, p, w, KIND: tl.constexpr, A: tl.constexpr):
     size = tl.abs(d)
     sign = tl.where(d > 0, 1.0, tl.where(d < 0, -1.0, d))
     none = d * 0.0
-    if KIND == "mse":
+    if KIND == "mse_loss":
         return 2 * d * w, -2 * d * w, none
-    elif KIND == "l1":
+    elif KIND == "l1_loss":
         return sign * w, -sign * w, none
-    elif KIND == "smooth_l1":
+    elif KIND == "smooth_l1_loss":
         slope = tl.where(size < A, d / A, sign) * w
         return slope, -slope, none
-    elif KIND == "huber":
+    elif KIND == "huber_loss":
         slope = tl.where(size < A, d, A * sign) * w
         return slope, -slope, none
-    elif KIND == "bce":
+    elif KIND == "binary_cross_entropy":
         return d / tl.maximum((1 - x) * x, 1e-12) * w, none, none
-    elif KIND == "bce_with_logits":
+    elif KIND == "binary_cross_entropy_with_logits":
         small = tl.exp(-tl.abs(x))
         below = tl.where(x > 0, small, 1.0) / (1 + small)  # sigmoid(-x)
         soft = log1p(small) + tl.maximum(-x, 0.0)
@@ -62,9 +62,15 @@ def slopes(x, y, s, p, w, KIND: tl.constexpr, A: tl.constexpr):
         else:
             return -y * w, none, none
     else:
-        spread = tl.where(s < A, A, s)
+        spread = _spread(s, A)
         slope = d / spread * w
         return slope, -slope, 0.5 * (1 - d * d / spread) / spread * w
+
+
+@triton.jit
+def _spread(s, A: tl.constexpr):
+    """A variance, at least A; a negative one, which is an error elsewhere, gives NaN."""
+    return tl.where(s < 0, float("nan"), tl.where(s < A, A, s))
 
 
 @triton.jit

@@ -5,21 +5,59 @@ written in one pass.  ``"bce"`` does not check the range of its input, which tor
 """
 
 from collections.abc import Sequence
+from functools import cache
 from math import log, pi
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
+from ...compat import OpOverload, schema
+from ..losses import NONE
 from . import layout
 from .loss_formulas import entry, slopes
 from .reduce import TL
 from .tiles import indices, load_mask, load_valid, places
 
-NONE, MEAN, SUM = 0, 1, 2  # the reductions as operators number them
-KINDS = ("mse", "l1", "smooth_l1", "huber", "bce", "bce_with_logits", "kl_div", "gaussian_nll")
+_SLOTS = {"self": 0, "input": 0, "target": 1, "var": 2, "pos_weight": 3, "weight": 4}
+_NAMES = ("input", "target", "var", "pos_weight", "weight")
+_FIRST = {"smooth_l1_loss": "beta", "huber_loss": "delta", "kl_div": "log_target", "gaussian_nll_loss": "eps"}
+_DEFAULTS = {"beta": 1.0, "delta": 1.0, "log_target": False, "eps": 1e-6}
+KINDS = (
+    "mse_loss", "l1_loss", *_FIRST, "binary_cross_entropy", "binary_cross_entropy_with_logits"
+)  # fmt: skip
+
+
+class Call(NamedTuple):
+    """A loss as the kernels take it."""
+
+    operands: tuple[Tensor | None, ...]  #: input, target, variance, weight of positives, weight; None if not given
+    mask: Tensor
+    kind: str
+    a: float  #: beta, delta, ``log_target`` or the least variance
+    b: float  #: what each entry of a Gaussian loss has besides
+    each: bool
+
+
+@cache
+def _kind(op: Any) -> str:
+    return schema(op).name.removeprefix("aten::") if isinstance(op, OpOverload) else op.__name__
+
+
+def _call(
+    given: Sequence[Any], op: Any, names: Sequence[str], _: Any, parameters: dict[str, Any], reduction: int
+) -> Call:
+    """Of ``(*operands, mask)``."""
+    *operands, mask = given
+    kind, placed = _kind(op), [None] * 5
+    for name, x in zip(names, operands, strict=True):
+        placed[_SLOTS[name]] = x
+    name = _FIRST.get(kind, "")
+    a = float(parameters.get(name, _DEFAULTS[name])) if name else 0.0
+    b = 0.5 * log(2 * pi) if parameters.get("full") else 0.0
+    return Call(tuple(placed), mask, kind, a, b, reduction == NONE)
 
 
 @triton.jit
@@ -64,12 +102,10 @@ def _loss(
 
 
 @triton.jit
-def _add_up(totals, numbers, out, valid, number, P, MEAN_OF: tl.constexpr, BP: tl.constexpr):
+def _add_up(totals, numbers, out, valid, number, P, BP: tl.constexpr):
     p = tl.arange(0, BP)
     total = tl.sum(tl.load(totals + p, mask=p < P, other=0), 0)
     n = tl.sum(tl.load(numbers + p, mask=p < P, other=0), 0)
-    if MEAN_OF:
-        total = total / tl.maximum(n, 1).to(total.dtype)
     tl.store(out, total)
     tl.store(number, n)
     tl.store(valid, (n > 0).to(tl.uint8))
@@ -77,14 +113,12 @@ def _add_up(totals, numbers, out, valid, number, P, MEAN_OF: tl.constexpr, BP: t
 
 @triton.jit
 def _slopes(
-    g, x, y, s, p, w, m, number, dx, dy, dz, R, steps, near, gs, xs, ys, ss, ps, ws, ms, os, KIND: tl.constexpr,
-    GIVEN: tl.constexpr, A: tl.constexpr, EACH: tl.constexpr, MEAN_OF: tl.constexpr, WANTED: tl.constexpr,
+    g, x, y, s, p, w, m, dx, dy, dz, R, steps, near, gs, xs, ys, ss, ps, ws, ms, os, KIND: tl.constexpr,
+    GIVEN: tl.constexpr, A: tl.constexpr, EACH: tl.constexpr, WANTED: tl.constexpr,
     BR: tl.constexpr, R2: tl.constexpr, WIDE: tl.constexpr, ACC: tl.constexpr,
 ):  # fmt: skip
     if not EACH:
         grad = tl.load(g).to(ACC)
-        if MEAN_OF:
-            grad = grad / tl.maximum(tl.load(number), 1).to(ACC)
     for i in range(steps):
         r = indices(tl.program_id(0) * steps + i, BR, WIDE)
         inside = r < R
@@ -104,87 +138,83 @@ def _slopes(
             tl.store(dz + at, tl.where(v, third, 0.0), mask=inside)
 
 
-def serves(
-    input: Tensor, target: Tensor, variance: Tensor | None, positive: Tensor | None, weight: Tensor | None,
-    mask: Tensor, kind: str, reduction: int, a: float = 0.0, b: float = 0.0,
-) -> str | None:  # fmt: skip
+def serves(*given: Any) -> str | None:
     """Why no kernel serves; None where one does."""
+    *tensors, op, names, known, parameters, reduction = given
+    kind = _kind(op)
     if kind not in KINDS:
         return f"{kind} has no kernel"
-    found = layout.refuses(input, target, variance, positive, weight, mask)
+    call = _call(tensors, op, names, known, parameters, reduction)
+    first, target, _, positive, weight = call.operands
+    assert first is not None
+    found = layout.refuses(first, *call.operands[1:], call.mask)
     if found:
         return found
-    if any(t is not None and t.dtype not in layout.FLOATS for t in (target, variance, positive, weight)):
+    if any(t is not None and t.dtype not in layout.FLOATS for t in call.operands):
         return "operands that are not floating point"
     if any(t is not None and t.requires_grad for t in (positive, weight)):
         return "a weight with a gradient"
-    if target.requires_grad and (kind == "bce" or (kind == "kl_div" and not a)):
+    if (
+        target is not None
+        and target.requires_grad
+        and (kind == "binary_cross_entropy" or (kind == "kl_div" and not call.a))
+    ):
         return "a target with a gradient"
     return None
 
 
-def forward(
-    input: Tensor, target: Tensor, variance: Tensor | None, positive: Tensor | None, weight: Tensor | None,
-    mask: Tensor, kind: str, reduction: int, a: float = 0.0, b: float = 0.0,
-) -> tuple[Any, tuple[Any, ...]]:  # fmt: skip
-    """The loss, whether it is valid, and the number of entries that count (``"none"``: the loss of each entry alone).
-
-    ``a`` is beta, delta, ``log_target`` or the least variance; ``b`` is 1 where the Gaussian loss is in full.
-    """
-    operands = input, target, variance, positive, weight
+def forward(*given: Any) -> tuple[Any, tuple[Any, ...]]:
+    """The entries, or their sum, the number of those that count, whether there is one, and the dtype of an entry."""
+    *tensors, op, names, known, parameters, reduction = given
+    operands, mask, kind, a, b, each = _call(tensors, op, names, known, parameters, reduction)
+    data = tensors[0]
     dtype, acc = _dtypes(operands)
-    each = reduction == NONE
-    out = (
-        torch.empty_like(input.expand(mask.shape), dtype=dtype, memory_format=torch.contiguous_format)
-        if each
-        else input.new_empty((), dtype=dtype)
-    )
-    tensors, table = _fit([*operands, mask], out.expand(mask.shape))
+    out = data.new_empty(mask.shape if each else (), dtype=dtype if each else acc)
+    walked, table = _fit([*operands, mask], out.expand(mask.shape))
     sizes = layout.blocks(table)
     programs = sizes.splits
-    totals = input.new_empty(0 if each else programs, dtype=acc)
-    numbers = input.new_empty(0 if each else programs, dtype=torch.int64)
+    totals = data.new_empty(0 if each else programs, dtype=acc)
+    numbers = data.new_empty(0 if each else programs, dtype=torch.int64)
     _loss[(programs,)](
-        *tensors, out, totals, numbers, table.reduced, sizes.steps, table.near, *table.strides, KIND=kind,
-        GIVEN=_given(operands), A=a, B=0.5 * log(2 * pi) if b else 0.0, EACH=each, BR=sizes.reduced, R2=table.two[1],
+        *walked, out, totals, numbers, table.reduced, sizes.steps, table.near, *table.strides, KIND=kind,
+        GIVEN=_given(operands), A=a, B=b, EACH=each, BR=sizes.reduced, R2=table.two[1],
         WIDE=sizes.wide, ACC=TL[acc], num_warps=layout.warps(sizes.reduced),
     )  # fmt: skip
-    saved = *operands, mask
     if each:
-        return out, (*saved, None)
-    valid, number = input.new_empty((), dtype=torch.bool), input.new_empty((), dtype=torch.int64)
+        return out, tuple(tensors)
+    valid, number = data.new_empty((), dtype=torch.bool), data.new_empty((), dtype=torch.int64)
     _add_up[(1,)](
-        totals, numbers, out, valid.view(torch.uint8), number, programs, MEAN_OF=reduction == MEAN,
-        BP=layout.power_of_two(programs),
+        totals, numbers, out, valid.view(torch.uint8), number, programs, BP=layout.power_of_two(programs)
     )  # fmt: skip
-    return (out, valid, number), (*saved, number)
+    return (out, number, valid, dtype), tuple(tensors)
 
 
-def backward(
-    saved: Sequence[Any], grads: Any, kind: str, reduction: int, a: float = 0.0, b: float = 0.0
-) -> tuple[Tensor | None, ...]:
+def backward(saved: Sequence[Any], grads: Any, *options: Any) -> tuple[Tensor | None, ...]:
     """The gradients of input, target and variance; None for weights and mask."""
-    *operands, mask, number = saved
-    each, shape = reduction == NONE, mask.shape
-    grad = grads if each else grads[0]
+    operands, mask, kind, a, _, each = _call(saved, *options)
+    shape, grad = mask.shape, grads if each else grads[0]
     if grad is None:
-        return (None,) * 6
+        return (None,) * len(saved)
     wanted = tuple(t is not None and t.requires_grad for t in operands[:3])
     _, acc = _dtypes(operands)
     made = [
-        torch.empty(shape if w else 0, dtype=t.dtype if w else acc, device=mask.device)
+        torch.empty(shape if w else 0, dtype=acc if t is None or not w else t.dtype, device=mask.device)
         for w, t in zip(wanted, operands, strict=False)
     ]
     out = torch.empty(shape, device="meta")
-    tensors, table = _fit([grad.expand(shape), *operands, mask], out)
+    walked, table = _fit([grad.expand(shape), *operands, mask], out)
     sizes = layout.blocks(table)
     _slopes[(sizes.splits,)](
-        *tensors, mask if number is None else number, *made, table.reduced, sizes.steps, table.near, *table.strides,
-        KIND=kind, GIVEN=_given(operands), A=a, EACH=each, MEAN_OF=reduction == MEAN, WANTED=wanted, BR=sizes.reduced,
-        R2=table.two[1], WIDE=sizes.wide, ACC=TL[acc], num_warps=layout.warps(sizes.reduced),
+        *walked, *made, table.reduced, sizes.steps, table.near, *table.strides, KIND=kind, GIVEN=_given(operands), A=a,
+        EACH=each, WANTED=wanted, BR=sizes.reduced, R2=table.two[1], WIDE=sizes.wide, ACC=TL[acc],
+        num_warps=layout.warps(sizes.reduced),
     )  # fmt: skip
-    found = [t.sum_to_size(o.shape) if w else None for w, t, o in zip(wanted, made, operands, strict=False)]
-    return *found, None, None, None
+    found = {
+        name: t.sum_to_size(o.shape)
+        for name, t, o, w in zip(_NAMES, made, operands, wanted, strict=False)
+        if w and o is not None
+    }
+    return *(found.get(_NAMES[_SLOTS[name]]) for name in options[1]), None
 
 
 def _given(operands: Sequence[Tensor | None]) -> tuple[bool, bool, bool]:
@@ -196,7 +226,8 @@ def _dtypes(operands: Sequence[Tensor | None]) -> tuple[torch.dtype, torch.dtype
     """The dtype of the result, and the one to add up in."""
     data, target = operands[:2]
     assert data is not None
-    dtype = data.dtype if target is None else torch.result_type(data, target)
+    assert target is not None
+    dtype = torch.result_type(data, target)
     return dtype, layout.wide_dtype(dtype)
 
 
