@@ -36,14 +36,16 @@ from .torch_keys import (
     DISPATCH_KEY,
     as_autocast,
     below_autograd,
+    find_op,
     foreach_loop,
     in_autocast_block,
     is_composite,
     is_factory,
+    library,
+    register,
+    unregister,
 )
 from .writes import asynchronous, inplace, packed_views, views
-
-_LIBRARIES: dict[str, torch.library.Library] = {}
 
 
 def run_op(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording: bool, padded: bool = False) -> Any:
@@ -262,11 +264,7 @@ def masked_arguments(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, 
 
 def register_kernel(entry: Entry, owner: str = "") -> None:
     """Registers the entry's kernel above autograd; those of an ``owner`` stand in a library of their own."""
-    namespace, _, name = entry.overload.name().partition("::")
-    library = owner or namespace
-    if library not in _LIBRARIES:
-        _LIBRARIES[library] = torch.library.Library(namespace, "IMPL")  # lives as long as the process
-    _LIBRARIES[library].impl(name, make_kernel(entry), DISPATCH_KEY)
+    register(entry.overload.name(), make_kernel(entry), DISPATCH_KEY, owner)
 
 
 def register_rule(
@@ -320,29 +318,25 @@ def register_rule(
     if elementwise:
         sparse, packed = sparse or on_values, packed or packed_elementwise
 
-    def register(rule: Callable[..., Any]) -> Callable[..., Any]:
+    def add_rule(rule: Callable[..., Any]) -> Callable[..., Any]:
         checked = check_results(name, rule if masked is None else refuse_masked(name, rule, masked))
         op = Op(name, checked, params, sparse=sparse, packed=packed, batched=batched)
         entries = table.add(op)
-        _LIBRARIES.pop(name, None)  # the kernels of an operator that was defined anew, as in a notebook
+        unregister(name)
         for entry in entries:
             register_kernel(entry, name)
             vmap.follow(entry)
         cache_key.add_rule(op)
         return rule
 
-    return register
+    return add_rule
 
 
 for _entry in table.ENTRIES.values():
     register_kernel(_entry)
 for _name in LOOPS:
-    _packet, _, _overload = _name.removeprefix("aten::").partition(".")
-    _loop = foreach_loop(getattr(getattr(torch.ops.aten, _packet), _overload or "default"))
-    _LIBRARIES["aten"].impl(_name.removeprefix("aten::"), _loop, DISPATCH_KEY)
+    register(_name, foreach_loop(find_op(_name)), DISPATCH_KEY)
 for _name, _rule in AT_ONCE.items():
-    _overload = getattr(torch.ops.aten, _name.removeprefix("aten::")).default
-    _LIBRARIES["aten"].impl(_name.removeprefix("aten::"), _make_kernel_at_once(_overload, _rule), DISPATCH_KEY)
-_FALLBACK = torch.library.Library("_", "IMPL")  # lives as long as the process
-_FALLBACK.fallback(torch.library.fallthrough_kernel, DISPATCH_KEY)  # else to ``__torch_dispatch__``
+    register(_name, _make_kernel_at_once(find_op(_name), _rule), DISPATCH_KEY)
+library("_").fallback(torch.library.fallthrough_kernel, DISPATCH_KEY)  # else to ``__torch_dispatch__``
 add_members(__torch_dispatch__=classmethod(torch_dispatch))

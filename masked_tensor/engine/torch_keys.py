@@ -67,6 +67,36 @@ has_no_pointer = torch._C._set_throw_on_mutable_data_ptr  #: torch's own code th
 no_torch_function = torch._C._disabled_torch_function_impl  #: the subclass is seen at the dispatcher alone
 
 
+_LIBRARIES: dict[str, torch.library.Library] = {}  #: by their namespace, or whose kernels they hold
+
+
+def library(name: str, owner: str = "") -> torch.library.Library:
+    """Where kernels of the operator ``name`` are registered, as long as the process lives; an ``owner`` has its own."""
+    namespace = name.partition("::")[0]
+    if (owner or namespace) not in _LIBRARIES:
+        _LIBRARIES[owner or namespace] = torch.library.Library(namespace, "IMPL")
+    return _LIBRARIES[owner or namespace]
+
+
+def register(name: str, kernel: Callable[..., Any], key: str, owner: str = "") -> None:
+    """Has ``kernel`` serve calls of the operator ``name`` at ``key``."""
+    library(name, owner).impl(name.partition("::")[2], kernel, key)
+
+
+def unregister(owner: str) -> None:
+    """Takes back the kernels of an owner, such as an operator that was defined anew in a notebook."""
+    _LIBRARIES.pop(owner, None)
+
+
+@cache
+def find_op(name: str) -> OpOverload:
+    """The overload ``"namespace::op.overload"``."""
+    namespace, _, rest = name.partition("::")
+    packet, _, overload = rest.partition(".")
+    found: OpOverload = getattr(getattr(getattr(torch.ops, namespace), packet), overload or "default")
+    return found
+
+
 def has_kernel(op: OpOverload) -> bool:
     """Whether anything at all is registered for ``op``; a schema alone cannot be called."""
     return torch._C._dispatch_has_kernel(op.name())

@@ -20,8 +20,6 @@ from ...patches.first_use import when_first_made
 from .. import table, torch_keys
 from ..tensor import MaskedTensor
 
-_LIBRARIES: dict[str, torch.library.Library] = {}
-
 
 def _kernel(op: OpOverload) -> Callable[..., Any]:
     def batched(*args: Any, **kwargs: Any) -> Any:
@@ -61,18 +59,12 @@ def _holds_masked(value: Any) -> bool:
 def follow(entry: table.Entry) -> None:
     """Has ``vmap`` call the entry once for each entry of the batch, if its op says so."""
     if entry.op.batched and entry.kind == "functional":
-        when_first_made(partial(_register, entry.overload, _kernel(entry.overload)))
-
-
-def _register(op: OpOverload, kernel: Callable[..., Any]) -> None:
-    namespace, _, name = op.name().partition("::")
-    if namespace not in _LIBRARIES:
-        _LIBRARIES[namespace] = torch.library.Library(namespace, "IMPL")  # lives as long as the process
-    _LIBRARIES[namespace].impl(name, kernel, torch_keys.VMAP)
+        kernel = _kernel(entry.overload)
+        when_first_made(partial(torch_keys.register, entry.overload.name(), kernel, torch_keys.VMAP))
 
 
 for _entry in table.ENTRIES.values():
     follow(_entry)
 
 if not torch_keys.has_batching_rule(torch.ops.aten.view.dtype):
-    when_first_made(partial(_register, torch.ops.aten.view.dtype, view_batched))
+    when_first_made(partial(torch_keys.register, "aten::view.dtype", view_batched, torch_keys.VMAP))

@@ -28,12 +28,15 @@ from ..torch_keys import (
     below_transforms,
     call_at,
     composed,
+    find_op,
     foreach_loop,
     is_composite,
+    library,
     not_caught,
     only_vmap_runs,
     skip_engine,
     transform_count,
+    unregister,
 )
 from ..writes.recorded import check_writable
 from .each import run_each, top_is_vmap
@@ -41,13 +44,12 @@ from .levels import enter_level, is_inside, refresh
 
 KERNELS: dict[OpOverload, Callable[..., Any]] = {}  #: what an op with a masked tensor is handed to
 _REGISTERED: set[str] = set()
-_LIBRARIES: dict[str, torch.library.Library] = {}  # live as long as the process
 
 
 def let_pass() -> None:
     """Has every op go torch's way, until ``register_kernels``."""
-    _LIBRARIES["_"] = torch.library.Library("_", "IMPL")
-    _LIBRARIES["_"].fallback(torch.library.fallthrough_kernel, ABOVE_TRANSFORMS)
+    unregister(ABOVE_TRANSFORMS)
+    library("_", ABOVE_TRANSFORMS).fallback(torch.library.fallthrough_kernel, ABOVE_TRANSFORMS)
 
 
 def register_kernels() -> None:
@@ -60,29 +62,18 @@ def _register(size: int) -> None:
     for full in operator_names():
         if full not in _REGISTERED:
             _REGISTERED.add(full)
-            namespace, _, name = full.partition("::")
-            if namespace not in _LIBRARIES:
-                _LIBRARIES[namespace] = torch.library.Library(namespace, "IMPL")
-            library: Any = _LIBRARIES[namespace].m  # torch checks nothing here that could be wrong
-            library.impl(name, ABOVE_TRANSFORMS, partial(_caught, full), False)
+            bare: Any = library(full).m  # torch checks nothing here that could be wrong
+            bare.impl(full.partition("::")[2], ABOVE_TRANSFORMS, partial(_caught, full), False)
 
 
 def _caught(name: str, *args: Any, **kwargs: Any) -> Any:
-    op = _find(name)
+    op = find_op(name)
     if RUNNING.levels:
         if transform_count() < len(RUNNING.levels) and not RUNNING.below:  # torch.func has taken levels off before
             raise errors.operator_in_transform()
         return _run_masked(op, args, kwargs)
     skip_engine(True)  # a thread in which no transform has run so far
     return op(*args, **kwargs)
-
-
-@cache
-def _find(name: str) -> OpOverload:
-    namespace, _, rest = name.partition("::")
-    packet, _, overload = rest.partition(".")
-    found: OpOverload = getattr(getattr(getattr(torch.ops, namespace), packet), overload or "default")
-    return found
 
 
 def _run_masked(op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

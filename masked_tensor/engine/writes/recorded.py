@@ -33,7 +33,7 @@ def write_recorded(target: MaskedTensor, new: Pair) -> MaskedTensor:
     recorded = target._tracks if history is None else target.requires_grad or (base is not None and base.requires_grad)
     if not (torch.is_grad_enabled() and (recorded or new.data.requires_grad)):
         if history is not None:
-            is_marked_dirty_by_function(history, base)
+            note_write_in_function(history, base)
         write(target, new)
         return target
     graph_inputs.check_not_input(target)
@@ -70,8 +70,8 @@ def _write_into_plain_base(target: MaskedTensor, new: Pair, base: Tensor) -> Mas
     return target
 
 
-def is_marked_dirty_by_function(history: Shared, base: Tensor | None) -> None:
-    """Before an untracked write to a member: whether it is one that a user's Function will mark as dirty."""
+def note_write_in_function(history: Shared, base: Tensor | None) -> None:
+    """Before an untracked write to a member: counts one that a user's Function will mark as dirty, or refuses it."""
     if base is not None and not base.requires_grad:
         return
     found = running_function(history)
