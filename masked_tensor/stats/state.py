@@ -1,4 +1,4 @@
-"""The state of running statistics, which is never written into: data make a new one of it."""
+"""The state of running statistics, which is never written into: adding to it, or merging it, makes a new one."""
 
 from dataclasses import dataclass, replace
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Functional reductions: ``sum(input, dim, mask=...)`` and the like, for tensors and masks of any layout."""
+"""Functional sums and the like: sum, prod, mean, amax, amin, logsumexp, nansum, nanmean, aminmax; a row each."""
 
 import torch
 from torch import Tensor

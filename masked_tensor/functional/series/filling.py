@@ -1,4 +1,4 @@
-"""Time series with gaps, under pandas' names: filling forward and backward, interpolating, rolling windows.
+"""Gaps in time series, under pandas' names: filling forward and backward, interpolating, shifting.
 
 The input is a masked tensor, or a plain one with ``mask=``.  What remains masked is NaN in a plain result.
 """
