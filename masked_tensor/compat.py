@@ -248,7 +248,8 @@ def without_history(x: Tensor) -> Tensor:
     mode = torch._C._get_dispatch_mode(_FUNCTIONAL) if type(x) is FunctionalTensor else None
     if mode is None:
         return x.detach()
-    return FunctionalTensor(x.elem, mode).requires_grad_(False)
+    inner: Any = x
+    return FunctionalTensor(inner.elem, mode).requires_grad_(False)
 
 
 def traced_where_made(x: Tensor) -> AbstractContextManager[Any]:

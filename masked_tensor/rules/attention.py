@@ -135,7 +135,7 @@ def _visibility(query: Operand, key: Operand, value: Operand, attn_mask: Operand
 
 
 def _by_user(
-    operands: tuple[Tensor, ...], attn_mask: Operand, seen: Tensor, shape: tuple[int, int], queries: Tensor
+    operands: tuple[Tensor, Tensor, Tensor], attn_mask: Operand, seen: Tensor, shape: tuple[int, int], queries: Tensor
 ) -> Visibility:
     """With a mask of the user as well: it may have been written since the last layer, so nothing of it is kept."""
     data = pair.data_of(attn_mask)
