@@ -5,6 +5,7 @@ tensors are filled on their *bits*: ``bits * m`` with m in {0, 1} fills with zer
 f of any constant; integers know no NaN.
 """
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -16,6 +17,8 @@ from .compat import WITHOUT_WHERE, batched_gradient, is_readable_memory, mode_is
 from .masks.known import is_quiet, stream_of
 from .masks.strides import lay_out_as
 
+#: By type of device: ``(data, mask, fill)`` writes the constant under the mask alone, and says whether it did.
+FILLS: dict[str, Callable[[Tensor, Tensor, complex], bool]] = {}
 BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
@@ -141,7 +144,9 @@ def zero_outside_(data: Tensor, mask: Tensor) -> None:
 def write_zeros_(data: Tensor, mask: Tensor) -> None:
     """The same if ``can_write``: one launch on any device."""
     data = data.data
-    torch.where(mask, data, _constant(0, data), out=data)
+    own = FILLS.get(data.device.type)
+    if own is None or not own(data, mask, 0):
+        torch.where(mask, data, _constant(0, data), out=data)
 
 
 def fill_bits(fill: complex, dtype: torch.dtype) -> int:

@@ -21,7 +21,7 @@ if not (GPU or os.environ.get("TRITON_INTERPRET")):
 from torch import Tensor  # noqa: E402
 
 import masked_tensor as mt  # noqa: E402
-from masked_tensor import kernels, settings  # noqa: E402
+from masked_tensor import fill, kernels, settings  # noqa: E402
 from masked_tensor.kernels.gpu.entries import ENTRIES  # noqa: E402
 from masked_tensor.kernels.gpu.fill import fill_  # noqa: E402
 from masked_tensor.kernels.gpu.layout import wide_dtype  # noqa: E402
@@ -139,6 +139,20 @@ def test_validity_comes_with_the_result(op: str) -> None:
     assert torch.equal(reduce(op, torch.randn(5, 5, device=DEVICE), mask, (1,))[1].flatten(), mask.any(1))
 
 
+def test_zeros_of_a_result_are_written_by_a_fill(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(fill.FILLS, DEVICE, fill_)
+    x, mask = torch.full((3, 4), torch.nan, device=DEVICE), torch.eye(3, 4, device=DEVICE) > 0
+    where = x.data_ptr()
+    for valid in (mask, mask[:, :1].expand(3, 4)):
+        data = torch.where(valid, 2.0, x).requires_grad_()
+        fill.write_zeros_(data, valid)
+        assert torch.equal(data, valid * 2.0)
+    monkeypatch.setattr(torch, "where", None)
+    fill.write_zeros_(x, mask)
+    assert x.data_ptr() == where
+    assert x.isnan().sum() == 3
+
+
 @pytest.mark.parametrize("dtype", [torch.bool, torch.uint8, torch.int32, torch.float64, torch.bfloat16])
 def test_a_fill_in_place_writes_what_is_masked_alone(dtype: torch.dtype) -> None:
     data = torch.randint(0, 2, (6, 9), device=DEVICE).to(dtype)
@@ -148,7 +162,8 @@ def test_a_fill_in_place_writes_what_is_masked_alone(dtype: torch.dtype) -> None
         data.t().contiguous().t(),
         torch.zeros(6, 18, device=DEVICE, dtype=dtype)[:, ::2].copy_(data),
     ):
-        assert torch.equal(fill_(x, mask, 1), torch.where(mask, data, torch.ones_like(data)))
+        assert fill_(x, mask, 1)
+        assert torch.equal(x, torch.where(mask, data, torch.ones_like(data)))
 
 
 def test_special_values_of_valid_entries() -> None:
@@ -173,7 +188,7 @@ def test_special_values_of_valid_entries() -> None:
     assert share.tolist() == [[1, 0, 0], [0.5, 0.5, 0], [1, 0, 0], [1, 0, 0]]  # a NaN is attained by every NaN
 
 
-@pytest.mark.parametrize("entry", ["softmax", "sum", "squares", "loss", "class_loss"])
+@pytest.mark.parametrize("entry", ["softmax", "sum", "squares", "norm2", "loss", "class_loss"])
 def test_the_table_runs_them_under_autograd(entry: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Through an op of the package: values, gradients, and the gradient of the gradient, which is the formula's."""
     calls = []
@@ -189,6 +204,7 @@ def test_the_table_runs_them_under_autograd(entry: str, monkeypatch: pytest.Monk
         "softmax": lambda x: mt.softmax(x, 1, mask=mask),
         "sum": lambda x: mt.sum(x, 1, mask=mask),
         "squares": lambda x: mt.std(x, 1, mask=mask, correction=0, fill_value=0),
+        "norm2": lambda x: torch.linalg.vector_norm(mt.as_masked_tensor(x, mask), dim=1),
         "loss": lambda x: F.binary_cross_entropy_with_logits(x, mt.as_masked_tensor(x.detach() > 0, mask).double()),
         "class_loss": lambda x: F.cross_entropy(
             x, mt.as_masked_tensor(torch.tensor([2, 0], device=DEVICE), mask[:, 0])

@@ -10,10 +10,10 @@ from torch import Tensor
 
 from .. import masks, pair, shapes
 from ..compat import OpOverload, schema
+from ..kernels import norms
 from ..op import Op, ops
 from ..packing import reduction as packed
 from ..pair import Pair
-from ..select import fill_masked, zero_masked
 from ..sparse import operators
 from ..sparse.rules import sparse_rule
 from .reduction import Dim
@@ -24,15 +24,8 @@ def norm(op: OpOverload, x: Pair, p: float | None = 2, dim: Dim = None, *rest: A
     dims = shapes.canonical_dims(dim, x.data.dim())
     keepdim = rest[0] if rest else keywords.get("keepdim", False)
     place = [dims] if TAKES_DIM[op] else []
-    filled, dtype = _fill_for_norm(x, p), keywords.get("dtype")
-    # torch's derivative along a dimension compares the result with entries that have the dtype of the input.
-    cast = dtype is not None and (filled.is_floating_point() or filled.is_complex())  # others raise in torch's words
-    data = op(filled.to(dtype) if cast else filled, p, *place, *rest, **keywords)
+    data = norms.norm(x, dims, keepdim, op, p, (*place, *rest), keywords)
     return Pair(data, masks.reduce_validity(x.mask, dims, keepdim))
-
-
-def _fill_for_norm(x: Pair, p: float | None) -> Tensor:
-    return fill_masked(x, float("inf")) if p is not None and p < 0 else zero_masked(x)
 
 
 def dist(x: Pair | Tensor, y: Pair | Tensor, p: float = 2) -> Pair:

@@ -58,7 +58,6 @@ def cases() -> Iterator[Case]:
     yield from norms()
     yield from losses()
     yield from class_losses()
-    yield from fills()
 
 
 # ----------------------------------------------------------------------------------------------------------- reductions
@@ -73,9 +72,6 @@ WAYS = {  # the identity, and the reduction of what is filled with it
     "amin": (INFINITY, lambda x, dims, keep: x.amin(dims, keep)),
     "logsumexp": (-INFINITY, lambda x, dims, keep: x.logsumexp(dims, keep)),
     "prod": (1, lambda x, dims, keep: product(x, dims, keep)),
-    "any": (0, lambda x, dims, keep: (x != 0).sum(dims, keep) > 0),
-    "all": (1, lambda x, dims, keep: (x == 0).sum(dims, keep) == 0),
-    "count_nonzero": (0, lambda x, dims, keep: (x != 0).sum(dims, keep)),
 }
 LAYOUTS = {  # rows, columns, what lies about a kept dimension, a batch of columns, everything
     "rows": ((5, 70), (1,)),
@@ -94,21 +90,15 @@ def product(x: Tensor, dims: Dims, keep: bool) -> Tensor:
 
 def reductions() -> Iterator[Case]:
     layouts = list(LAYOUTS)
-    for i, op in enumerate((*WAYS, "mean", "count")):
+    for i, op in enumerate(WAYS):
         for layout in (layouts[i % 5], layouts[(i + 3) % 5]):
             shape, dims = LAYOUTS[layout]
             x = torch.randn(shape, dtype=torch.float64).round(decimals=1)
             mask, keep = masked(shape), i % 2 == 0
-            if op in ("any", "all", "count_nonzero"):
-                x = (x > 0.5).to(x.dtype)
             if op == "nansum":
                 x.view(-1)[::5] = torch.nan
 
             def formula(x: Tensor, mask: Tensor, _: Any, dims: Dims, keep: bool, __: Any, op: str = op) -> Tensor:
-                if op == "count":
-                    return mask.sum(dims, keep)
-                if op == "mean":
-                    return torch.where(mask, x, 0).sum(dims, keep) / mask.sum(dims, keep).clamp(min=1)
                 fill, way = WAYS[op]
                 if op in ("amax", "amin", "norminf"):  # ties are shared by the valid entries alone
                     fill = {"amax": -1e9, "amin": 1e9, "norminf": 0}[op]
@@ -117,8 +107,7 @@ def reductions() -> Iterator[Case]:
                 return way(torch.where(mask, x, fill), dims, keep)
 
             options = (None, dims, keep, None)
-            wanted = () if op in ("any", "all", "count", "count_nonzero") else (0,)
-            yield Case(f"{op}-{layout}", op, (x, mask), options, formula, {0: mask}, wanted)
+            yield Case(f"{op}-{layout}", op, (x, mask), options, formula, {0: mask})
     shape, dims = LAYOUTS["rows"]  # the mask of padding: one byte a row
     mask = (torch.arange(5) % 2 == 0)[:, None].expand(shape)
     x = torch.randn(shape, dtype=torch.float64)
@@ -287,12 +276,3 @@ def of_classes(
     if reduction == NONE:
         return each, counts
     return each.sum(), counts.sum(), counts.any(), each.dtype
-
-
-def fills() -> Iterator[Case]:
-    for shape, fill in (((5, 70), 0), ((3, 4, 5), -INFINITY)):
-        mask = masked(shape) if fill == 0 else masked((3, 1, 5)).expand(shape)
-        x = torch.randn(shape, dtype=torch.float64)
-        yield Case(
-            f"fill-{fill}", "fill", (x, mask), (fill,), lambda x, mask, fill: torch.where(mask, x, fill), {0: mask}
-        )

@@ -9,14 +9,14 @@ from torch import Tensor
 
 from ..softmax import twice
 from ..table import Kernel
-from . import cross_entropy, fill, losses, reduce, reduce_backward, softmax, squares, standardize, standardize_backward
+from . import cross_entropy, losses, reduce, reduce_backward, softmax, squares, standardize, standardize_backward
 
 
 def _kernel(forward: Any, backward: Any, serves: Any, *constant: int, twice: Any = None) -> Kernel:
     """``constant``: the results that have no gradient."""
     return Kernel(
-        _where_they_lie(forward),
-        _where_they_lie(backward),
+        where_they_lie(forward),
+        where_they_lie(backward),
         serves,
         twice,
         constant=(lambda *_: constant) if constant else None,
@@ -24,7 +24,7 @@ def _kernel(forward: Any, backward: Any, serves: Any, *constant: int, twice: Any
     )
 
 
-def _where_they_lie(function: Callable[..., Any]) -> Callable[..., Any]:
+def where_they_lie(function: Callable[..., Any]) -> Callable[..., Any]:
     """Kernels run on the device that is current: it becomes that of the tensors."""
 
     @wraps(function)
@@ -38,24 +38,17 @@ def _where_they_lie(function: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def _no_gradient(saved: Any, grad: Any, *_: Any) -> tuple[None, None]:
-    return None, None
-
-
 ENTRIES: dict[str, Kernel] = {
     "softmax": _kernel(softmax.forward, softmax.backward, softmax.serves, twice=twice),
     "squares": _kernel(squares.forward, squares.backward, squares.serves, twice=squares.twice),
     "standardize": _kernel(standardize.forward, standardize_backward.backward, standardize.serves, 2),
     "loss": _kernel(losses.forward, losses.backward, losses.serves),
     "class_loss": _kernel(cross_entropy.forward, cross_entropy.backward, cross_entropy.serves),
-    "fill": _kernel(fill.forward, fill.backward, fill.serves),
 }
-for _name in reduce.DIFFERENTIABLE:
+for _name in reduce.REDUCTIONS:
     ENTRIES[_name] = _kernel(
         partial(reduce.forward, _name),
         partial(reduce_backward.backward, _name),
         partial(reduce.serves, _name),
         twice=reduce_backward.twice if _name == "sum" else None,
     )
-for _name in reduce.COUNTS:
-    ENTRIES[_name] = _kernel(partial(reduce.forward, _name), _no_gradient, partial(reduce.serves, _name))

@@ -18,12 +18,10 @@ from . import layout
 from .reduce_states import finish, initial, join, step
 from .tiles import across, down, indices, load_mask, load_valid
 
-COUNTS = {"any": torch.bool, "all": torch.bool, "count_nonzero": torch.int64, "count": torch.int64}  # no gradients
-KEPT = ("mean", "norm2", "amax", "amin", "norminf", "prod", "logsumexp")  # what a gradient needs is saved
-DIFFERENTIABLE = ("sum", "nansum", "norm1", *KEPT)
+KEPT = ("norm2", "amax", "amin", "norminf", "prod", "logsumexp")  # what a gradient needs is saved
+REDUCTIONS = ("sum", "nansum", "norm1", *KEPT)
 Dims = tuple[int, ...]
 TL = {torch.float32: tl.float32, torch.float64: tl.float64}
-_PLAIN = (*layout.FLOATS, torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 
 
 @triton.jit
@@ -41,9 +39,8 @@ def _reduce(
         inside = kept[:, None] & (r < R)[None, :]
         v = load_mask(m, down(k, near, ms, K2) + across(r, near, ms, R2), inside)
         n += v.to(tl.int32)
-        if OP != "count":
-            d = load_valid(x, down(k, near, xs, K2) + across(r, near, xs, R2), v, ACC)
-            a, b = step(a, b, d, v, OP)
+        d = load_valid(x, down(k, near, xs, K2) + across(r, near, xs, R2), v, ACC)
+        a, b = step(a, b, d, v, OP)
     a, b = join(a, b, OP)
     total = tl.sum(n.to(tl.int64), 1)
     if SPLIT:
@@ -62,9 +59,7 @@ def _store(out, valid, first, second, number, at, kept, a, b, n, OP: tl.constexp
     tl.store(out + at, result, mask=kept)
     tl.store(valid + at, (n > 0).to(tl.uint8), mask=kept)
     if SAVE:
-        if OP == "mean":
-            tl.store(number + at, n, mask=kept)
-        elif (OP == "logsumexp") or (OP == "norm2"):
+        if (OP == "logsumexp") or (OP == "norm2"):
             tl.store(first + at, result, mask=kept)
         elif OP != "norm1":
             tl.store(first + at, a, mask=kept)
@@ -95,15 +90,14 @@ def _join(
     _store(out, valid, first, second, number, where, kept, a, b, tl.sum(n, 1), OP, SAVE)
 
 
-def serves(op: str, data: Tensor, mask: Tensor, _: Any, dims: Dims, keepdim: bool, dtype: Any = None) -> str | None:
+def serves(
+    op: str, data: Tensor, mask: Tensor, _: Any, dims: Dims, keepdim: bool, dtype: Any = None, *__: Any
+) -> str | None:
     """Why no kernel reduces this; None where one does."""
-    if op in COUNTS:
-        if data.dtype not in _PLAIN:
-            return f"{str(data.dtype).removeprefix('torch.')} data"
-        if data.numel() == 0:
-            return "no entries"
-    elif found := layout.refuses(data, mask):
+    if found := layout.refuses(data, mask):
         return found
+    if dtype is torch.float64 and data.dtype is not dtype:  # it would be added up in float32
+        return "a result of float64 of shorter numbers"
     if dtype is not None and dtype not in layout.FLOATS:
         return f"a result of {str(dtype).removeprefix('torch.')}"
     return "dimensions that do not lie as rows" if _table(data, mask, dims) is None else None
@@ -116,7 +110,14 @@ def _table(data: Tensor, mask: Tensor, dims: Dims) -> layout.Walk | None:
 
 
 def forward(
-    op: str, data: Tensor, mask: Tensor, _: Any, dims: Dims, keepdim: bool, dtype: torch.dtype | None = None
+    op: str,
+    data: Tensor,
+    mask: Tensor,
+    _: Any,
+    dims: Dims,
+    keepdim: bool,
+    dtype: torch.dtype | None = None,
+    *__: Any,
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
     """The result, and what the gradient needs; ``dtype`` is the result's."""
     out, _, saved = reduce(op, data, mask, dims, dtype)
@@ -130,15 +131,15 @@ def reduce(
     shape, table = data.shape, _table(data, mask, dims)
     assert table is not None
     sizes, acc, small = layout.blocks(table), layout.wide_dtype(data.dtype), layout.kept_shape(data.shape, dims)
-    out = data.new_empty(small, dtype=COUNTS.get(op, dtype or data.dtype))
+    out = data.new_empty(small, dtype=dtype or data.dtype)
     valid = data.new_empty(small, dtype=torch.bool)
     save, split = op in KEPT, sizes.splits > 1
     found = _stats(op, acc, small if save else (0,), data)
     parts = _stats(op, acc, (sizes.splits, table.kept), data) if split else found
-    results = _as_bytes(out), _as_bytes(valid)
+    results = out, valid.view(torch.uint8)
     how = {"OP": op, "BK": sizes.kept, "K2": table.two[0], "WIDE": sizes.wide, "SAVE": save}
     _reduce[(sizes.programs, sizes.splits)](
-        _as_bytes(data), layout.as_bytes(mask, shape), *results, *parts, table.kept, table.reduced, sizes.steps,
+        data, layout.as_bytes(mask, shape), *results, *parts, table.kept, table.reduced, sizes.steps,
         table.near, *table.strides, **how, BR=sizes.reduced, R2=table.two[1], SPLIT=split, ACC=TL[acc],
         num_warps=layout.warps(sizes.kept * sizes.reduced),
     )  # fmt: skip
@@ -148,13 +149,9 @@ def reduce(
             *parts, *results, *found, table.kept, sizes.splits, table.near, table.strides[2], **how | {"BK": high},
             BS=layout.power_of_two(sizes.splits),
         )  # fmt: skip
-    return out, valid, (data if op not in ("sum", "mean") else data.new_empty(0), mask, *found)
+    return out, valid, (data if op != "sum" else data.new_empty(0), mask, *found)
 
 
 def _stats(op: str, acc: torch.dtype, shape: Any, data: Tensor) -> tuple[Tensor, ...]:
     second = acc if op == "logsumexp" else torch.int64
     return tuple(data.new_empty(shape, dtype=kind) for kind in (acc, second, torch.int64))
-
-
-def _as_bytes(tensor: Tensor) -> Tensor:
-    return tensor.view(torch.uint8) if tensor.dtype is torch.bool else tensor

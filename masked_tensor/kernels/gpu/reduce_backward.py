@@ -16,7 +16,7 @@ from .tiles import across, down, indices, is_nan, load_mask, load_valid
 
 @triton.jit
 def _spread(
-    g, x, m, dx, first, second, number, K, R, steps, near, xs, ms, os, gs, ds, OP: tl.constexpr, BK: tl.constexpr,
+    g, x, m, dx, first, second, K, R, steps, near, xs, ms, os, gs, ds, OP: tl.constexpr, BK: tl.constexpr,
     BR: tl.constexpr, K2: tl.constexpr, R2: tl.constexpr, WIDE: tl.constexpr, ACC: tl.constexpr,
 ):  # fmt: skip
     k = indices(tl.program_id(0), BK, WIDE)
@@ -25,9 +25,7 @@ def _spread(
     grad = tl.load(g + down(k, near, gs, K2), mask=kept, other=0).to(ACC)
     a = grad
     b = grad
-    if OP == "mean":
-        grad = grad / tl.maximum(tl.load(number + own, mask=kept, other=1), 1).to(ACC)
-    elif (OP != "sum") and (OP != "nansum") and (OP != "norm1"):
+    if (OP != "sum") and (OP != "nansum") and (OP != "norm1"):
         a = tl.load(first + own, mask=kept, other=0).to(ACC)
         if (OP != "logsumexp") and (OP != "norm2"):
             b = tl.load(second + own, mask=kept, other=0).to(ACC)
@@ -36,7 +34,7 @@ def _spread(
         inside = kept & (r < R)[None, :]
         v = load_mask(m, down(k, near, ms, K2) + across(r, near, ms, R2), inside)
         at = down(k, near, ds, K2) + across(r, near, ds, R2)
-        if (OP == "sum") or (OP == "mean"):
+        if OP == "sum":
             slope = grad + tl.zeros([BK, BR], ACC)
         else:
             d = load_valid(x, down(k, near, xs, K2) + across(r, near, xs, R2), v, ACC)
@@ -79,10 +77,10 @@ def _sign(d):
 
 
 def backward(
-    op: str, saved: Sequence[Tensor], grad: Tensor, _: Any, dims: Dims, keepdim: bool, dtype: Any = None
+    op: str, saved: Sequence[Tensor], grad: Tensor, _: Any, dims: Dims, keepdim: bool, *__: Any
 ) -> tuple[Tensor, None]:
     """The gradient of the data."""
-    data, mask, first, second, number = saved
+    data, mask, first, second, _number = saved
     shape = mask.shape
     grad = layout.restore(grad, dims, keepdim).expand(shape)
     back = data.new_empty(shape) if data.shape != shape else torch.empty_like(data)
@@ -95,14 +93,14 @@ def backward(
     assert table is not None
     sizes = layout.blocks(table)
     _spread[(sizes.programs, sizes.splits)](
-        grad, data, flags, back, first, second, number, table.kept, table.reduced, sizes.steps, table.near,
+        grad, data, flags, back, first, second, table.kept, table.reduced, sizes.steps, table.near,
         *table.strides, OP=op, BK=sizes.kept, BR=sizes.reduced, K2=table.two[0], R2=table.two[1], WIDE=sizes.wide,
         ACC=TL[layout.wide_dtype(back.dtype)], num_warps=layout.warps(sizes.kept * sizes.reduced),
     )  # fmt: skip
     return back, None
 
 
-def twice(saved: Sequence[Tensor], grad: Tensor, _: Any, dims: Dims, keepdim: bool, __: Any = None) -> Any:
+def twice(saved: Sequence[Tensor], grad: Tensor, _: Any, dims: Dims, keepdim: bool, *__: Any) -> Any:
     """That of a sum in plain steps, which need no data."""
     like, mask = saved[:2]
     return select(layout.restore(grad, dims, keepdim).to(like.dtype).expand(mask.shape), mask, 0), None

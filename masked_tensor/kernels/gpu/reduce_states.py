@@ -3,11 +3,10 @@
 ====================  ===========================================  ========================
 ops                   the first                                    the second
 ====================  ===========================================  ========================
-sum, mean, norms      the sum
+sum, nansum, norms    the sum
 amax, amin, norminf   the greatest (of amin: of the negatives)     how often it was seen
 prod                  the product of what is not 0                 the number of zeros
 logsumexp             the greatest                                 the sum of ``exp(x - it)``
-any, all, ...                                                      the number of entries
 ====================  ===========================================  ========================
 """
 
@@ -33,7 +32,7 @@ def initial(BK: tl.constexpr, BR: tl.constexpr, OP: tl.constexpr, ACC: tl.conste
 @triton.jit
 def step(a, b, d, v, OP: tl.constexpr):
     """Both numbers with one more entry ``d``, which is 0 where it is not valid."""
-    if (OP == "sum") or (OP == "mean"):
+    if OP == "sum":
         return a + d, b
     elif OP == "nansum":
         return a + tl.where(is_nan(d), 0.0, d), b
@@ -44,10 +43,6 @@ def step(a, b, d, v, OP: tl.constexpr):
     elif OP == "prod":
         zero = v & (d == 0)
         return a * tl.where(v & (d != 0), d, 1.0), b + zero.to(tl.int32)
-    elif OP == "all":
-        return a, b + (v & (d == 0)).to(tl.int32)
-    elif (OP == "any") or (OP == "count_nonzero"):
-        return a, b + (v & (d != 0)).to(tl.int32)
     elif OP == "logsumexp":
         top = tl.maximum(a, tl.where(v, d, -float("inf")))
         return top, b * _below(a, top) + tl.where(v, _below(d, top), 0.0)
@@ -96,9 +91,7 @@ def join(a, b, OP: tl.constexpr):
 @triton.jit
 def finish(a, b, n, OP: tl.constexpr):
     """The result."""
-    if OP == "mean":
-        return a / tl.maximum(n, 1).to(a.dtype)
-    elif OP == "norm2":
+    if OP == "norm2":
         return tl.sqrt(a)
     elif OP == "prod":
         return tl.where(b > 0, a * 0.0, a)
@@ -108,13 +101,5 @@ def finish(a, b, n, OP: tl.constexpr):
         return tl.where(n > 0, a, 0.0)
     elif OP == "logsumexp":
         return tl.log(b) + a
-    elif OP == "any":
-        return (b > 0).to(tl.uint8)
-    elif OP == "all":
-        return (b == 0).to(tl.uint8)
-    elif OP == "count_nonzero":
-        return b
-    elif OP == "count":
-        return n
     else:
         return a
