@@ -440,7 +440,8 @@ ANYTHING = {
     "arguments and results of rules": """
         extend.pack_like.result extend.pack_like.return extend.packed_rule.return extend.packed_rule.rule
         extend.register_container.return extend.register_kernel.backward extend.register_kernel.forward
-        extend.register_kernel.twice extend.register_rule.params extend.register_rule.return
+        extend.register_kernel.twice extend.run_kernel.formula extend.run_kernel.options extend.run_kernel.return
+        extend.register_rule.params extend.register_rule.return
         extend.sparse_rule.return extend.sparse_rule.rule
         """,
     "what a library of others is given": """

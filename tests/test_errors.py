@@ -265,7 +265,7 @@ def test_kernels() -> None:
     refused(
         ValueError,
         lambda: mt.extend.register_kernel("softmin", "cpu", lambda *_: (ones(2), ())),
-        """no rule asks for a kernel named 'softmin': explain(op, *inputs) names those that an op asks for""",
+        """no rule asks for a kernel named 'softmin': explain(op, *inputs) names those that an op asks for; the name of a kernel for a rule of your own has a namespace, 'library::name'""",
     )
     refused(
         TypeError,

@@ -1,5 +1,7 @@
 """The table of kernels: which one serves a call, and what autograd makes of it."""
 
+from contextlib import contextmanager
+
 import pytest
 import torch
 from torch import Tensor
@@ -7,8 +9,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import masked_tensor as mt
 from masked_tensor import kernels
-from masked_tensor.extend import register_kernel
-from masked_tensor.kernels import Kernel, table
+from masked_tensor.extend import register_kernel, run_kernel
+from masked_tensor.kernels import Kernel, table, watching
 
 NAN = float("nan")
 
@@ -171,3 +173,59 @@ def test_a_kernel_of_ones_own_is_asked_first(monkeypatch):
     assert seen == [1], "it has no backward, and serves no logarithm"
     with pytest.raises(ValueError, match="no rule asks for a kernel named 'softmin': explain"):
         register_kernel("softmin", "cpu", forward)
+
+
+def test_a_rule_of_ones_own_asks_for_a_kernel_of_ones_own(monkeypatch):
+    monkeypatch.setattr(table, "KERNELS", dict(kernels.KERNELS))
+    monkeypatch.setattr("masked_tensor.extend.kernels.KERNELS", table.KERNELS)
+    calls = []
+
+    def formula(data, mask, dim):
+        return data.where(mask, 0).square().sum(dim)
+
+    def forward(data, mask, dim):
+        calls.append("forward")
+        return formula(data, mask, dim), (data, mask)
+
+    def backward(saved, grad, dim):
+        calls.append("backward")
+        data, mask = saved
+        return (2 * grad.unsqueeze(dim) * data).where(mask, 0), None
+
+    def few(data, mask, dim):
+        return None if data.dim() < 3 else "too many dimensions"
+
+    def energy(x, mask):
+        return run_kernel("own_kernels::energy", formula, (x, mask), -1)
+
+    register_kernel("own_kernels::energy", "cpu", forward, backward, serves=few)
+    mask = torch.tensor([[True, False, True], [False, False, False]])
+    x = torch.tensor([[1.0, NAN, 2.0], [NAN, 1e30, float("inf")]], dtype=torch.float64, requires_grad=True)
+    assert energy(x, mask).tolist() == [5.0, 0.0]
+    energy(x, mask).sum().backward()
+    assert x.grad.tolist() == [[2.0, 0.0, 4.0], [0.0, 0.0, 0.0]]
+    assert calls == ["forward", "forward", "backward"]
+    assert energy(x[None], mask[None]).tolist() == [[5.0, 0.0]]
+    assert torch.func.vmap(energy)(x, mask).tolist() == [5.0, 0.0]
+    assert len(calls) == 3, "the formula runs for what the kernel refuses, and for what is transformed"
+    start = torch.randn(2, 3, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradgradcheck(lambda x: energy(x, mask), start)
+
+
+@pytest.mark.parametrize("name", ["loss", "class_loss", "norm2"])
+def test_a_kernel_may_be_registered_for_what_the_cpu_has_none_for(name, monkeypatch):
+    monkeypatch.setattr("masked_tensor.extend.kernels.KERNELS", {})
+    register_kernel(name, "cpu", lambda *_: None)
+    with pytest.raises(ValueError, match="has a namespace, 'library::name'"):
+        register_kernel("norm3", "cpu", lambda *_: None)
+
+
+def test_explain_prints_what_is_told_while_it_watches(monkeypatch):
+    @contextmanager
+    def teller(lines):
+        lines.append("reduce._reduce: compiled, at its first call")
+        yield
+
+    monkeypatch.setattr(watching, "TELLERS", [teller])
+    x = mt.masked_tensor([1.0, None])
+    assert "kernel  reduce._reduce: compiled, at its first call" in mt.explain("sum", x, 0).splitlines()

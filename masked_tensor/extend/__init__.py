@@ -13,7 +13,7 @@ from ..pair import Pair, Payload
 from ..shared.names import names_arguments as _names_arguments
 from . import data, libraries, masks, means, ranks
 from .fills import guard, select, zero_masked
-from .kernels import register_kernel
+from .kernels import register_kernel, run_kernel
 from .report import packing_report
 from .segments import Segments
 from .storage import pack_like, packed_features, packed_reduction, packed_rule, sparse_reduction, sparse_rule
@@ -38,6 +38,7 @@ __all__ = [
     "register_container",
     "register_kernel",
     "register_rule",
+    "run_kernel",
     "select",
     "sparse_reduction",
     "sparse_rule",

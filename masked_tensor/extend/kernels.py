@@ -3,7 +3,9 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..kernels.table import ANY, KERNELS, ROOMS, Kernel, import_kernels
+from torch import Tensor
+
+from ..kernels.table import ANY, KERNELS, NAMED, ROOMS, Kernel, import_kernels, run
 
 
 def register_kernel(
@@ -22,7 +24,8 @@ def register_kernel(
     and counters, who are given the formula.
 
     Args:
-        op (str): The name that a rule asks for, such as ``"softmax"`` or ``"sum"``; ``explain`` with inputs names it.
+        op (str): The name that a rule asks for, such as ``"softmax"`` or ``"sum"``; ``explain`` with inputs names it. A
+            name with ``::`` is one that your own rules ask for, by :func:`run_kernel`.
         device (str): The type of device, such as ``"cuda"``.
         forward (callable): ``(*tensors, *options)`` to the result and a tuple of what backward is given.
         backward (callable, optional): ``(saved, gradient, *options)`` to a gradient, or None, for each tensor; 0 under
@@ -43,9 +46,40 @@ def register_kernel(
     """
     if device in ROOMS:
         import_kernels(device)
-    if op not in {name for name, _ in KERNELS}:
+    if "::" not in op and op not in NAMED and op not in {name for name, _ in KERNELS}:
         raise ValueError(
-            f"no rule asks for a kernel named {op!r}: explain(op, *inputs) names those that an op asks for"
+            f"no rule asks for a kernel named {op!r}: explain(op, *inputs) names those that an op asks for; the name "
+            "of a kernel for a rule of your own has a namespace, 'library::name'"
         )
     there = KERNELS.get((op, device)) or KERNELS.get((op, ANY))
     KERNELS[op, device] = Kernel(forward, backward, serves, twice, opaque=True, otherwise=there)
+
+
+def run_kernel(name: str, formula: Callable[..., Any], tensors: tuple[Tensor | None, ...], *options: Any) -> Any:
+    """What a kernel computes where one is registered by that name and serves the call, else what a formula computes.
+
+    A rule asks for it once, and names no device. The formula computes what is traced, wrapped by a transform or on a
+    device without a kernel, and gives second derivatives.
+
+    Args:
+        name (str): Of the kernel, ``"library::name"``.
+        formula (callable): ``(*tensors, *options)`` to a tensor, or a tuple of tensors, by torch's own ops.
+        tensors (tuple of Tensor or None): The data, of any shape and dtype, whose device is asked for a kernel; then
+            the mask and others.
+        *options (object): What is no tensor.
+
+    Returns:
+        Tensor or tuple: What ``formula`` returns, of the same shapes and dtypes.
+
+    Example:
+        >>> from masked_tensor.extend import register_kernel, run_kernel
+        >>> def energy(data, mask):
+        ...     return data.where(mask, 0).square().sum()
+        >>> def forward(data, mask):
+        ...     chosen = data[mask]
+        ...     return chosen @ chosen, ()
+        >>> register_kernel("lib::energy", "cpu", forward)
+        >>> run_kernel("lib::energy", energy, (torch.ones(3), torch.tensor([True, False, True])))
+        tensor(2.)
+    """
+    return run(name, formula, tensors, *options)

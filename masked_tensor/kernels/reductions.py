@@ -18,7 +18,7 @@ from torch import Tensor
 from .. import masks, settings
 from ..fill import can_fill_bits
 from ..pair import Pair, Payload
-from ..select import fill_masked, guard, select, zero_masked_inplace
+from ..select import fill_masked, guard, select, zero_masked, zero_masked_inplace
 from . import chunks
 from .identity import identity
 from .precision import rounds_noticeably
@@ -145,6 +145,31 @@ def _extreme_backward(saved: Sequence[Tensor], grad: Tensor, _: Payload, dims: D
 def attains_extreme(data: Tensor, mask: Tensor, value: Tensor) -> Tensor:
     """The valid entries equal to their slice's extreme; a NaN extreme is attained by every NaN."""
     return masks.logical_and((data == value) | (data.isnan() & value.isnan()), mask)
+
+
+_NORMS = {None: "norm2", 1: "norm1", 2: "norm2", float("inf"): "norminf"}
+
+
+def norm(
+    x: Pair, dims: tuple[int, ...], keepdim: bool, op: Any, p: float | None, given: Any, keywords: dict[str, Any]
+) -> Tensor:
+    """``sum(abs(x) ** p) ** (1 / p)``; ``given`` and ``keywords`` are the other arguments of ``op``."""
+    options = x.payload, dims, keepdim, keywords.get("dtype"), op, p, given, keywords
+    result: Tensor = run(_NORMS.get(p, "norm"), norm_formula, (x.data, x.mask), *options)
+    return result
+
+
+def norm_formula(
+    data: Tensor, mask: Tensor, payload: Payload, dims: Any, keepdim: bool, dtype: torch.dtype | None, op: Any,
+    p: float | None, given: Any, keywords: dict[str, Any],
+) -> Tensor:  # fmt: skip
+    """By torch's own op, whatever its name."""
+    x = Pair(data, mask, payload)
+    filled = fill_masked(x, float("inf")) if p is not None and p < 0 else zero_masked(x)
+    # torch's derivative along a dimension compares the result with entries that have the dtype of the input.
+    cast = dtype is not None and (filled.is_floating_point() or filled.is_complex())  # others raise in torch's words
+    result: Tensor = op(filled.to(dtype) if cast else filled, p, *given, **keywords)
+    return result
 
 
 FORMULAS = {name: partial(_reduce, how, False) for name, how in _HOW.items()}

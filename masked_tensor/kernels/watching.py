@@ -1,12 +1,15 @@
 """Which kernel served a call, and why another did not, for ``explain``."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
 
 from .. import settings
 from .table import ANY, KERNELS, MISSING, Kernel
+
+#: Tell more while a call is watched, such as what is compiled; those of a device are added with its kernels.
+TELLERS: list[Callable[[list[str]], AbstractContextManager[None]]] = []
 
 
 @contextmanager
@@ -17,7 +20,10 @@ def watched() -> Iterator[list[str]]:
     for (name, device), kernel in before.items():
         KERNELS[name, device] = _watch(kernel, f"{name}, on {'any device' if device == ANY else device}", lines)
     try:
-        yield lines
+        with ExitStack() as stack:
+            for teller in TELLERS:
+                stack.enter_context(teller(lines))
+            yield lines
     finally:
         KERNELS.update(before)
         lines += [f"none on {device}: {why}" for device, why in MISSING.items()]

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from .. import masks, pair, shapes
 from ..compat import OpOverload, schema
-from ..kernels import norms
+from ..kernels.reductions import norm as reduce_to_norm
 from ..op import Op, ops
 from ..packing import reduction as packed
 from ..pair import Pair
@@ -24,7 +24,7 @@ def norm(op: OpOverload, x: Pair, p: float | None = 2, dim: Dim = None, *rest: A
     dims = shapes.canonical_dims(dim, x.data.dim())
     keepdim = rest[0] if rest else keywords.get("keepdim", False)
     place = [dims] if TAKES_DIM[op] else []
-    data = norms.norm(x, dims, keepdim, op, p, (*place, *rest), keywords)
+    data = reduce_to_norm(x, dims, keepdim, op, p, (*place, *rest), keywords)
     return Pair(data, masks.reduce_validity(x.mask, dims, keepdim))
 
 

@@ -12,6 +12,7 @@ from triton.runtime.jit import JITFunction
 
 from masked_tensor import settings
 from masked_tensor.kernels.gpu.entries import ENTRIES
+from masked_tensor.kernels.gpu.entries import compiled as told
 from masked_tensor.kernels.gpu.layout import wide_dtype
 
 from .gpu_cases import SMALL, cases
@@ -37,7 +38,7 @@ class Absent:
 
 
 def main() -> None:
-    launch, compiled = JITFunction.run, set()
+    launch, compiled, lines = JITFunction.run, set(), []
 
     def compile_only(self: JITFunction, *arguments: Any, grid: Any, warmup: bool = False, **options: Any) -> Any:
         found = launch(self, *arguments, grid=grid, warmup=True, **options)
@@ -57,7 +58,7 @@ def main() -> None:
         options = case.options_for(dtype)
         for place in case.wanted:
             tensors[place].requires_grad_()
-        with torch.no_grad():
+        with torch.no_grad(), told(lines):
             result, saved = kernel.forward(*tensors, *options)
             several = isinstance(result, tuple)
             grads = (
@@ -69,6 +70,7 @@ def main() -> None:
                 grads = (grads[0], None, None, None)
             if case.wanted:
                 kernel.backward(saved, grads, *options)
+    assert "losses._loss: compiled, at its first call" in lines
     print(f"{len(compiled)} kernels: {', '.join(sorted({name for name, _ in compiled}))}")
 
 

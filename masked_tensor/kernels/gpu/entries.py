@@ -1,10 +1,12 @@
-"""Which kernel of a GPU serves which op."""
+"""Which kernel of a GPU serves which op, and which are compiled at a call."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial, wraps
 from typing import Any
 
 import torch
+import triton
 from torch import Tensor
 
 from ..softmax import twice
@@ -52,3 +54,24 @@ for _name in reduce.REDUCTIONS:
         partial(reduce.serves, _name),
         twice=reduce_backward.twice if _name == "sum" else None,
     )
+
+
+@contextmanager
+def compiled(lines: list[str]) -> Iterator[None]:
+    """While it lasts, a line for each kernel that Triton compiles: at its first call for a dtype and a layout."""
+    knobs = getattr(getattr(triton, "knobs", None), "runtime", None)
+    if knobs is None:  # an older Triton does not tell
+        yield
+        return
+    before = knobs.jit_post_compile_hook
+
+    def tell(**call: Any) -> Any:
+        found = call["fn"]
+        lines.append(f"{found.module.rpartition('.')[2]}.{found.name.rpartition('.')[2]}: compiled, at its first call")
+        return None if before is None else before(**call)
+
+    knobs.jit_post_compile_hook = tell
+    try:
+        yield
+    finally:
+        knobs.jit_post_compile_hook = before
