@@ -21,18 +21,9 @@ from .known import derive as derive
 from .known import is_all_valid as is_all_valid
 from .known import is_quiet as is_quiet
 from .known import with_rows_of as with_rows_of
+from .reshaping import compact as compact
+from .reshaping import compact_others as compact_others
 from .reshaping import reshape_constant, reshaped_strides
-
-
-def compact(mask: Tensor) -> Tensor:
-    """``mask`` with every stride-0 dimension narrowed to size 1: the same information, the least memory."""
-    strides = mask.stride()
-    if 0 not in strides:
-        return mask
-    for dim, stride in enumerate(strides):
-        if stride == 0 and mask.shape[dim] > 1:
-            mask = mask.narrow(dim, 0, 1)
-    return mask
 
 
 def to_bytes(mask: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""A mask of another shape: the dimensions along which it is constant stay so, in no memory of their own."""
+"""A mask of another shape, or the smallest: constant dimensions stay so, in no memory of their own."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -8,6 +8,23 @@ from torch import Tensor
 
 from .. import settings, shapes
 from ..compat import shares_memory
+
+
+def compact(mask: Tensor) -> Tensor:
+    """``mask`` with every stride-0 dimension narrowed to size 1: the same information, the least memory."""
+    strides = mask.stride()
+    if 0 not in strides:
+        return mask
+    for dim, stride in enumerate(strides):
+        if stride == 0 and mask.shape[dim] > 1:
+            mask = mask.narrow(dim, 0, 1)
+    return mask
+
+
+def compact_others(mask: Tensor, dim: int) -> Tensor:
+    """As ``compact``, save along ``dim``, which keeps its size."""
+    small, kept = compact(mask), dim % max(mask.dim(), 1)
+    return small.expand([mask.shape[d] if d == kept else n for d, n in enumerate(small.shape)])
 
 
 @lru_cache(maxsize=settings.SHAPES)

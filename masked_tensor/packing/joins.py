@@ -13,7 +13,6 @@ from torch import Tensor
 from .. import masks, pair
 from ..op import NoRule
 from ..pair import Pair, Payload
-from ..shared.rows import gaps
 from .dim_order import GRID
 from .grid import Grid, complete_together, same_places
 from .operands import lead_of
@@ -56,7 +55,7 @@ def _join(parts: Sequence[Packed], dim: int) -> Pair | Tensor:
 def cat_masks(parts: Sequence[Tensor], dim: int) -> Tensor:
     """``torch.cat`` of masks, constant along other dimensions where all of them are."""
     dim %= parts[0].dim()
-    small = [gaps.narrow_constant(m, dim) for m in parts]
+    small = [masks.compact_others(m, dim) for m in parts]
     others = [max(sizes) for sizes in zip(*(m.shape for m in small), strict=True)]
     joined = torch.cat([m.expand(*others[:dim], m.shape[dim], *others[dim + 1 :]) for m in small], dim)
     return masks.expand_to(joined, (*parts[0].shape[:dim], joined.shape[dim], *parts[0].shape[dim + 1 :]))
@@ -81,7 +80,7 @@ def _cat_over_time(tensors: Sequence[Any], first: Packed, dim: int) -> Packed:
     grid, joined = Grid(rising, (lead.grid.shape[0], total), whole), _join(parts, 0)
     if not isinstance(joined, Pair):
         return Packed(joined.index_select(0, perm), grid, lead.order)
-    values, inner = joined.data.index_select(0, perm), gaps.narrow_constant(joined.mask, 0).index_select(0, perm)
+    values, inner = joined.data.index_select(0, perm), masks.compact_others(joined.mask, 0).index_select(0, perm)
     return Packed(values, grid, lead.order, masks.expand_to(inner, values.shape), joined.payload)
 
 
@@ -125,7 +124,7 @@ def join_sequences(parts: Sequence[Packed], side: str) -> Packed:
     grid, joined = Grid(rising, (lead.grid.shape[0], time), True), _join(parts, 0)
     if not isinstance(joined, Pair):
         return Packed(joined.index_select(0, perm), grid, lead.order)
-    values, inner = joined.data.index_select(0, perm), gaps.narrow_constant(joined.mask, 0).index_select(0, perm)
+    values, inner = joined.data.index_select(0, perm), masks.compact_others(joined.mask, 0).index_select(0, perm)
     return Packed(values, grid, lead.order, masks.expand_to(inner, values.shape), joined.payload)
 
 

@@ -10,7 +10,6 @@ from torch import Tensor
 
 from .. import masks
 from ..compat import in_transform, is_tracked
-from ..shared.rows.gaps import narrow_constant
 from .grid import Grid
 
 
@@ -36,12 +35,12 @@ def scatter_tokens(values: Tensor, grid: Grid) -> Tensor:
 
 def gather_mask(flat: Tensor, grid: Grid) -> Tensor:
     """As :func:`gather_tokens`, of a mask; constant along the features where that is."""
-    return masks.expand_to(gather_tokens(narrow_constant(flat, 0), grid), (len(grid.index), *flat.shape[1:]))
+    return masks.expand_to(gather_tokens(masks.compact_others(flat, 0), grid), (len(grid.index), *flat.shape[1:]))
 
 
 def scatter_mask(mask: Tensor, grid: Grid) -> Tensor:
     """As :func:`scatter_tokens`, of a mask; constant along the features where that is."""
-    return masks.expand_to(scatter_tokens(narrow_constant(mask, 0), grid), (grid.places, *mask.shape[1:]))
+    return masks.expand_to(scatter_tokens(masks.compact_others(mask, 0), grid), (grid.places, *mask.shape[1:]))
 
 
 def _scatter(values: Tensor, index: Tensor, places: int) -> Tensor:

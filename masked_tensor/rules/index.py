@@ -155,21 +155,13 @@ def index_select(x: Pair | Tensor, dim: int, index: Pair | Tensor) -> Pair:
     if x.mask.dim() and x.mask.stride(dim) == 0 and x.mask.shape[dim] > 0:
         mask = masks.expand_to(x.mask.narrow(dim, 0, 1), data.shape)
     else:
-        mask = masks.expand_to(torch.index_select(_narrow_others(x.mask, dim), dim, at), data.shape)
+        mask = masks.expand_to(torch.index_select(masks.compact_others(x.mask, dim), dim, at), data.shape)
     if type(index) is not Pair:
         return Pair(data, mask, x.payload)
     shape = [1] * data.dim()
     if shape:
         shape[dim] = at.numel()
     return _take_through(data, mask, Pair(at, masks.expand_to(index.mask.reshape(shape), data.shape)), Payload.ANY)
-
-
-def _narrow_others(mask: Tensor, dim: int) -> Tensor:
-    """The mask with its constant dimensions other than ``dim`` at size 1."""
-    for d in range(mask.dim()):
-        if mask.stride(d) == 0 and mask.shape[d] > 1 and d != dim % mask.dim():
-            mask = mask.narrow(d, 0, 1)
-    return mask
 
 
 def take(x: Pair | Tensor, index: Pair | Tensor) -> Pair:

@@ -21,7 +21,6 @@ from ...pair import Pair, Payload, plain_pair
 from ...select import select
 from ...settings import DEFAULT, current
 from ...shared.feature_joins import note_features
-from ...shared.rows.gaps import narrow_constant
 from .. import tensor
 from ..dynamo import told_settings
 from ..table import Entry
@@ -59,7 +58,7 @@ def set_packed(x: MaskedTensor, p: Packed) -> None:
         if p.is_plain_grid:
             x.__dict__.pop("_pair", None)
             if p.inner is not None:
-                x._parts = p.inner, masks.to_bytes(narrow_constant(p.inner, 0).contiguous())
+                x._parts = p.inner, masks.to_bytes(masks.compact_others(p.inner, 0).contiguous())
         else:  # a tracer may ask for the parts outside its modes
             set_pair(x, packing.unpack(p))
 

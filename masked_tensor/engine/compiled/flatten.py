@@ -15,7 +15,6 @@ from ... import masks, packing
 from ...compat import traced_where_made, without_modes
 from ...pair import Pair, Payload
 from ...select import select
-from ...shared.rows import gaps
 from .. import memory_families
 from ..boundary.packed import wrap_packed
 from ..packed_pair import UNPACKED_COPY, PackedFamily, PackedView, UnpackedCopy, unpacked_parts
@@ -167,7 +166,7 @@ def inner_bytes(x: MaskedTensor) -> Tensor:
     assert p.inner is not None
     if known is None or known[0] is not p.inner:
         with without_modes():
-            known = x._parts = p.inner, masks.to_bytes(gaps.narrow_constant(p.inner, 0).contiguous())
+            known = x._parts = p.inner, masks.to_bytes(masks.compact_others(p.inner, 0).contiguous())
     made: Tensor = known[1]
     return made
 

@@ -27,34 +27,35 @@ Function = Callable[..., Any]
 BEFORE_GRAD: list[Function] = []  #: are given the losses of ``torch.func.grad``
 
 
-def _wrap_for_grad(wrap: Function) -> Function:
-    def wrap_for_grad(x: Tensor, level: int) -> Any:
-        if torch.compiler.is_compiling() or type(x) is not MaskedTensor:
-            return wrap(x, level)
-        return map_pair(x, lambda data: wrap(data, level), lambda mask: mask)
+def _of_masked(ours: Function) -> Callable[[Function], Function]:
+    """Takes the place of torch's own: ``ours`` gets it, and a masked tensor; not while Dynamo compiles."""
 
-    return wrap_for_grad
+    def replace(own: Function) -> Function:
+        def run(x: Tensor, *args: Any) -> Any:
+            if torch.compiler.is_compiling() or type(x) is not MaskedTensor:
+                return own(x, *args)
+            return ours(own, x, *args)
 
+        return run
 
-def _unwrap_for_grad(unwrap: Function) -> Function:
-    def unwrap_for_grad(x: Tensor, level: int) -> Any:
-        if torch.compiler.is_compiling() or type(x) is not MaskedTensor:
-            return unwrap(x, level)
-        pair = pair_of(x)
-        return leave_level(Pair(unwrap(pair.data, level), unwrap(pair.mask, level), pair.payload))
-
-    return unwrap_for_grad
+    return replace
 
 
-def _set_requires_grad(require: Function) -> Function:
-    def set_tensor_requires_grad(x: Tensor) -> Tensor:
-        if torch.compiler.is_compiling() or type(x) is not MaskedTensor:
-            required: Tensor = require(x)
-            return required
-        require(pair_of(x).data)
-        return x
+@_of_masked
+def _wrap_for_grad(wrap: Function, x: MaskedTensor, level: int) -> MaskedTensor:
+    return map_pair(x, lambda data: wrap(data, level), lambda mask: mask)
 
-    return set_tensor_requires_grad
+
+@_of_masked
+def _unwrap_for_grad(unwrap: Function, x: MaskedTensor, level: int) -> MaskedTensor:
+    pair = pair_of(x)
+    return leave_level(Pair(unwrap(pair.data, level), unwrap(pair.mask, level), pair.payload))
+
+
+@_of_masked
+def _set_requires_grad(require: Function, x: MaskedTensor) -> MaskedTensor:
+    require(pair_of(x).data)
+    return x
 
 
 def _autograd_grad(differentiate: Function) -> Function:
@@ -111,27 +112,18 @@ def _is_basis(x: Any) -> bool:
     return type(base) is MaskedTensor and base._alias.basis
 
 
-def _add_batch_dim(add: Function) -> Function:
-    def add_batch_dim(x: Tensor, dim: int, level: int) -> Any:
-        if torch.compiler.is_compiling() or type(x) is not MaskedTensor:
-            return add(x, dim, level)
-        entry = map_pair(x, lambda data: add(data, dim, level), lambda mask: add(mask, dim, level))
-        if _is_basis(x):
-            alias_of(entry).basis = True
-        return entry
-
-    return add_batch_dim
+@_of_masked
+def _add_batch_dim(add: Function, x: MaskedTensor, dim: int, level: int) -> MaskedTensor:
+    entry = map_pair(x, lambda data: add(data, dim, level), lambda mask: add(mask, dim, level))
+    if _is_basis(x):
+        alias_of(entry).basis = True
+    return entry
 
 
-def _remove_batch_dim(remove: Function) -> Function:
-    def remove_batch_dim(x: Tensor, level: int, size: int, dim: int) -> Any:
-        if torch.compiler.is_compiling() or type(x) is not MaskedTensor:
-            return remove(x, level, size, dim)
-        pair = enter_level(x)
-        data, mask = remove(pair.data, level, size, dim), remove(pair.mask, level, size, dim)
-        return leave_level(Pair(data, mask, pair.payload))
-
-    return remove_batch_dim
+@_of_masked
+def _remove_batch_dim(remove: Function, x: MaskedTensor, *args: int) -> MaskedTensor:
+    pair = enter_level(x)
+    return leave_level(Pair(remove(pair.data, *args), remove(pair.mask, *args), pair.payload))
 
 
 def _basis(make: Function) -> Function:

@@ -221,7 +221,7 @@ def interpolate(
         return gaps.gather_clamped(x, dim, gaps.nearest(s, places)), inside
 
     length = gaps.stretch_length(x, dim, 4)
-    parts = map(fill, gaps.stretches(gaps.narrow_constant(x.mask, dim), dim, length, series.within))
+    parts = map(fill, gaps.stretches(masks.compact_others(x.mask, dim), dim, length, series.within))
     return cast("Tensor", series.leave("interpolate", _join(parts, x, dim, length), fill_value))
 
 
@@ -294,20 +294,14 @@ def shift(
     kept = max(size - abs(int(periods)), 0)
     first, edge = (0, size - kept) if periods >= 0 else (size - kept, 0)
     around = [0, 0] * (x.data.dim() - 1 - dim) + [edge, size - kept - edge]
-    moved = (torch.nn.functional.pad(t.narrow(dim, first, kept), around) for t in (x.data, _narrow_others(x.mask, dim)))
+    moved = (
+        torch.nn.functional.pad(t.narrow(dim, first, kept), around) for t in (x.data, masks.compact_others(x.mask, dim))
+    )
     data, valid = moved
     result = Pair(data, masks.expand_to(valid, data.shape), x.payload)
     if kept != size:  # a plain input has an edge now
         series = replace(series, given=Input(result, series.given.masked))
     return cast("Tensor", series.leave("shift", result, fill_value))
-
-
-def _narrow_others(mask: Tensor, dim: int) -> Tensor:
-    """The mask with size 1 along those dimensions but ``dim`` in which it is constant."""
-    for d in range(mask.dim()):
-        if d != dim and mask.shape[d] > 1 and masks.is_constant(mask, d):
-            mask = mask.narrow(d, 0, 1)
-    return mask
 
 
 def _carry(
@@ -325,7 +319,7 @@ def _carry(
     """A valid entry is the last up to itself: taking those is all there is to do, and its gradient is that."""
     series = _enter_filling(name, input, dim, lengths, side, limit, area, mask)
     x, dim = series.x, series.dim
-    mask, length, free = gaps.narrow_constant(x.mask, dim), gaps.stretch_length(x, dim), limit is None and area is None
+    mask, length, free = masks.compact_others(x.mask, dim), gaps.stretch_length(x, dim), limit is None and area is None
     if free and length is None:
         valid, place = gaps.carry_valid(mask, dim, forward)
         if series.within is not None:

@@ -26,7 +26,6 @@ from ...fill import fill_outside
 from ...kernels.precision import rounds_noticeably
 from ...pair import Pair
 from ...shared.order_statistics import interpolate_rank, quantile_rank
-from ...shared.rows.gaps import narrow_constant
 from . import spans
 from .spans import Spans
 
@@ -95,7 +94,7 @@ def count(mask: Tensor, windows: Windows | Spans) -> Tensor:
 
 def _count(mask: Tensor, windows: Windows) -> Tensor:
     dtype = torch.uint8 if windows.width <= torch.iinfo(torch.uint8).max else torch.int32
-    small = narrow_constant(mask, windows.dim)
+    small = masks.compact_others(mask, windows.dim)
 
     def add(valid: Tensor, width: int) -> Tensor:
         return _sum(valid.to(dtype), width)

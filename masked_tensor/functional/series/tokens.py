@@ -10,7 +10,6 @@ from ...packing.dim_order import GRID
 from ...packing.packed import Packed, drop_full_inner, pack_values
 from ...packing.scatter_gather import gather_mask, gather_tokens, scatter_mask, scatter_tokens
 from ...pair import Pair, Payload
-from ...shared.rows import gaps
 from . import moving, spans
 
 
@@ -58,7 +57,7 @@ def stored(x: Packed, result: Pair, step: int = 1) -> Packed:
         grid, kept = grid.every(step)
         data, valid = (
             data.index_select(0, kept),
-            masks.expand_to(gaps.narrow_constant(valid, 0).index_select(0, kept), (len(kept), *valid.shape[1:])),
+            masks.expand_to(masks.compact_others(valid, 0).index_select(0, kept), (len(kept), *valid.shape[1:])),
         )
     first = GRID + x.values.dim() - 1
     order = (*x.order, *((first + more,) for more in range(data.dim() - x.values.dim())))

@@ -14,12 +14,6 @@ from ...pair import Pair
 Within = tuple[Tensor, Tensor] | None  #: of each position, where its sequence begins and ends; None: there is one
 
 
-def narrow_constant(mask: Tensor, dim: int) -> Tensor:
-    """``mask`` of size 1 where it is constant, save along ``dim``: what the questions below are asked of."""
-    compact = masks.compact(mask)
-    return compact.expand(*compact.shape[:dim], mask.shape[dim], *compact.shape[dim + 1 :])
-
-
 def carry_valid(mask: Tensor, dim: int, forward: bool) -> tuple[Tensor, Tensor]:
     """Whether there is a valid entry up to here, or from here on, and the position along ``dim`` of the nearest.
 
