@@ -6,7 +6,7 @@ What a kernel does not write is NaN, and so is what is masked, or infinite, or 1
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
@@ -27,7 +27,7 @@ from masked_tensor.kernels.gpu.fill import fill_  # noqa: E402
 from masked_tensor.kernels.gpu.layout import wide_dtype  # noqa: E402
 from masked_tensor.kernels.gpu.reduce import reduce  # noqa: E402
 
-from .helpers.gpu_cases import SMALL, Case, cases  # noqa: E402
+from .helpers.gpu_cases import SMALL, WAYS, Case, cases  # noqa: E402
 
 COUNT = 4  # the place of the number of valid entries, which is as exact as what is added up
 DEVICE = "cuda" if GPU else "cpu"
@@ -130,6 +130,70 @@ def test_the_formula_is_the_oracle(number: int, case: Case) -> None:
         compare(back[place], w.nan_to_num(0), dtype, f"gradient {place}")
         assert back[place].dtype is own[place].dtype
     assert all(b is None for i, b in enumerate(back) if i not in case.wanted)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 5), (5, 1)])
+def test_one_entry_or_strided_ones(shape: tuple[int, int]) -> None:
+    """Reductions and softmax of data and masks that lie with steps, the last row without a valid entry."""
+    wide, valid = (
+        torch.randn(shape[0], 2 * shape[1], device=DEVICE),
+        torch.rand(shape[1], shape[0], device=DEVICE) > 0.3,
+    )
+    valid[:, -1:] = False
+    mask = valid.t()
+    x = garbage(wide[:, ::2], mask)
+    data = torch.empty_like(wide)[:, ::2].copy_(x)
+    for op, (fill_with, way) in WAYS.items():
+        found = ENTRIES[op].forward(data, mask, None, (1,), False, None)[0]
+        filled = torch.where(mask, x, 0 if op == "norminf" else fill_with).double()
+        compare(found, way(filled, (1,), False).cpu(), torch.float32, op)
+    weights = torch.softmax(torch.where(mask, x, -torch.inf).double(), 1).nan_to_num(0)
+    compare(ENTRIES["softmax"].forward(data, mask, 1, False)[0], weights.cpu(), torch.float32, "softmax")
+
+
+def both_ways(entry: str) -> Callable[[], list[Tensor]]:
+    """A function that runs the first case of a kernel forward and backward, on the same memory each time."""
+    case = next(case for case in CASES if case.entry == entry)
+    own, kernel, options = given(case, torch.float32)[0], ENTRIES[entry], case.options_for(torch.float32)
+
+    @torch.no_grad()
+    def run() -> list[Tensor]:
+        result, saved = kernel.forward(*own, *options)
+        found = several(result)
+        grads = [torch.ones_like(r) if is_float(r) and i not in case.constant else None for i, r in enumerate(found)]
+        if entry == "standardize":
+            grads[1:] = [None] * 3
+        back = kernel.backward(saved, tuple(grads) if isinstance(result, tuple) else grads[0], *options)
+        return [t for t in (*found, *back) if isinstance(t, Tensor)]
+
+    return run
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_the_same_bits_from_run_to_run(entry: str) -> None:
+    run = both_ways(entry)
+    for first, second in zip(run(), run(), strict=True):
+        torch.testing.assert_close(first, second, rtol=0, atol=0, equal_nan=True)
+
+
+@pytest.mark.cuda
+@pytest.mark.skipif(not GPU, reason="there is nothing to capture")
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_a_kernel_is_captured_in_a_graph(entry: str) -> None:
+    """Nothing is read on the host, and a replay writes what the calls wrote."""
+    torch.use_deterministic_algorithms(False)
+    run, stream, graph = both_ways(entry), torch.cuda.Stream(), torch.cuda.CUDAGraph()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        wanted = run()
+    torch.cuda.current_stream().wait_stream(stream)
+    with torch.cuda.graph(graph):
+        found = run()
+    for t in found:
+        t.zero_()
+    graph.replay()
+    for f, w in zip(found, wanted, strict=True):
+        torch.testing.assert_close(f, w, rtol=0, atol=0, equal_nan=True)
 
 
 @pytest.mark.parametrize("op", ["sum", "amax", "logsumexp"])
