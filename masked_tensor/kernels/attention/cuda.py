@@ -173,10 +173,10 @@ def _efficient(
     """The kernel for every width, for float32 and for older devices; fewer heads of keys are repeated."""
     (starts, most), (key_starts, key_most) = queries, keys
     k, v = (x.repeat_interleave(q.shape[1] // x.shape[1], 1) if x.shape[1] != q.shape[1] else x for x in (k, v))
-    one = q.unsqueeze(0), k.unsqueeze(0), v.unsqueeze(0)
+    q, k, v = (x.unsqueeze(0) for x in (q, k, v))
     if type(q) is not Tensor:
-        return efficient_op.attend(*one, starts, key_starts, most, key_most, dropout, causal, scale).squeeze(0)
+        return efficient_op.attend(q, k, v, starts, key_starts, most, key_most, dropout, causal, scale).squeeze(0)
     recorded = any(is_tracked(x) for x in (q, k, v))
     return _aten._efficient_attention_forward(
-        *one, None, starts, key_starts, most, key_most, dropout, int(causal), recorded, scale=scale
+        q, k, v, None, starts, key_starts, most, key_most, dropout, int(causal), recorded, scale=scale
     )[0].squeeze(0)
