@@ -14,12 +14,12 @@ from torch import Tensor
 from .. import masks
 from ..compat import is_functional_tensor
 from ..errors import UnsupportedOpError
+from ..kernels.attention.graph_library import LIBRARY
 from ..pair import Pair, Payload
 from ..select import select
 from .packed_pair import UNPACKED_COPY
 
-_LIBRARY = torch.library.Library("masked_tensor", "FRAGMENT")  # lives as long as the process
-_LIBRARY.define("unchanged(Tensor old, Tensor new) -> Tensor")
+LIBRARY.define("unchanged(Tensor old, Tensor new) -> Tensor")
 
 
 def _check_unchanged(old: Tensor, new: Tensor) -> Tensor:
@@ -32,8 +32,8 @@ def _check_unchanged(old: Tensor, new: Tensor) -> Tensor:
     return old.clone()
 
 
-_LIBRARY.impl("unchanged", _check_unchanged, "CompositeExplicitAutograd")
-torch.library.register_fake("masked_tensor::unchanged", lambda old, new: torch.empty_like(old), lib=_LIBRARY)
+LIBRARY.impl("unchanged", _check_unchanged, "CompositeExplicitAutograd")
+torch.library.register_fake("masked_tensor::unchanged", lambda old, new: torch.empty_like(old), lib=LIBRARY)
 
 
 def kind_of(x: Any) -> Any:

@@ -13,14 +13,14 @@ from .. import masks
 from ..compat import current_trace, in_transform, is_functional_tensor
 from ..pair import Payload
 from . import standardize as closed
+from .attention.graph_library import LIBRARY
 from .standardize_formula import formula
 from .table import differentiate
 
-_LIBRARY = torch.library.Library("masked_tensor", "FRAGMENT")  # lives as long as the process
 _GIVEN = "Tensor data, Tensor? weight, Tensor? bias, Tensor flags"  # the mask in bytes, as a graph is given it
 _HOW = "bool zero, int[] dims, float eps, bool centred"
-_LIBRARY.define(f"standardize({_GIVEN}, {_HOW}, ScalarType dtype) -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)")
-_LIBRARY.define(
+LIBRARY.define(f"standardize({_GIVEN}, {_HOW}, ScalarType dtype) -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)")
+LIBRARY.define(
     f"standardize_backward(Tensor grad, Tensor? grad_mean, Tensor? grad_rstd, {_GIVEN}, {_HOW}, "
     "Tensor mean, Tensor rstd, Tensor count, Tensor rest) -> (Tensor, Tensor, Tensor)"
 )
@@ -116,10 +116,10 @@ def _differentiate_formula(ctx: Any, given: Any, count: Tensor, grads: Any) -> A
     return differentiate(formula, tensors, (_payload(zero), *how), grads, needed)[:3]
 
 
-_LIBRARY.impl("standardize", _forward, "CompositeExplicitAutograd")
-_LIBRARY.impl("standardize_backward", _backward, "CompositeExplicitAutograd")
-torch.library.register_fake("masked_tensor::standardize", _meta, lib=_LIBRARY)
-torch.library.register_fake("masked_tensor::standardize_backward", _meta_backward, lib=_LIBRARY)
+LIBRARY.impl("standardize", _forward, "CompositeExplicitAutograd")
+LIBRARY.impl("standardize_backward", _backward, "CompositeExplicitAutograd")
+torch.library.register_fake("masked_tensor::standardize", _meta, lib=LIBRARY)
+torch.library.register_fake("masked_tensor::standardize_backward", _meta_backward, lib=LIBRARY)
 torch.library.register_autograd(
-    "masked_tensor::standardize", _differentiate, setup_context=_save_for_backward, lib=_LIBRARY
+    "masked_tensor::standardize", _differentiate, setup_context=_save_for_backward, lib=LIBRARY
 )

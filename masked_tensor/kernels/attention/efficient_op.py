@@ -5,14 +5,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .graph_library import LIBRARY
+
 _aten: Any = torch.ops.aten
-_LIBRARY = torch.library.Library("masked_tensor", "FRAGMENT")  # lives as long as the process
-_LIBRARY.define(
+LIBRARY.define(
     "efficient(Tensor q, Tensor k, Tensor v, Tensor starts, Tensor key_starts, SymInt most, SymInt key_most, "
     "float dropout, bool causal, float scale) -> (Tensor, Tensor, Tensor, Tensor)",
     tags=(torch.Tag.nondeterministic_seeded, torch.Tag.needs_exact_strides),
 )
-_LIBRARY.define(
+LIBRARY.define(
     "efficient_backward(Tensor grad, Tensor q, Tensor k, Tensor v, Tensor out, Tensor sums, Tensor seed, "
     "Tensor offset, Tensor starts, Tensor key_starts, SymInt most, SymInt key_most, float dropout, bool causal, "
     "float scale) -> (Tensor, Tensor, Tensor)",
@@ -58,14 +59,14 @@ def _differentiate(ctx: Any, grad: Tensor, *_: Any) -> Any:
     return *grads, *(None,) * 7
 
 
-_LIBRARY.impl("efficient", _forward, "CUDA")
-_LIBRARY.impl("efficient_backward", _backward, "CUDA")
-torch.library.register_fake("masked_tensor::efficient", _forward, lib=_LIBRARY)
+LIBRARY.impl("efficient", _forward, "CUDA")
+LIBRARY.impl("efficient_backward", _backward, "CUDA")
+torch.library.register_fake("masked_tensor::efficient", _forward, lib=LIBRARY)
 torch.library.register_fake(
     "masked_tensor::efficient_backward",
     lambda grad, q, k, v, *rest: tuple(torch.empty_like(x) for x in (q, k, v)),
-    lib=_LIBRARY,
+    lib=LIBRARY,
 )
 torch.library.register_autograd(
-    "masked_tensor::efficient", _differentiate, setup_context=_save_for_backward, lib=_LIBRARY
+    "masked_tensor::efficient", _differentiate, setup_context=_save_for_backward, lib=LIBRARY
 )

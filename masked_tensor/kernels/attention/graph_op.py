@@ -12,18 +12,13 @@ from torch import Tensor
 from . import dropped
 from . import fused as kernel
 from .fused import Run
+from .graph_library import LIBRARY
 
-if hasattr(torch.ops.masked_tensor, "attend"):
-    raise ImportError(
-        "masked_tensor was imported before in this process, which registers its kernels once; import it once, or start "
-        "a new process (in a notebook, restart the kernel)"
-    )
-_LIBRARY = torch.library.Library("masked_tensor", "FRAGMENT")  # lives as long as the process
-_LIBRARY.define(
+LIBRARY.define(
     "attend(Tensor q, Tensor k, Tensor v, Tensor lengths, Tensor? seed, float dropout, bool causal, float? scale) "
     "-> (Tensor, Tensor)"
 )
-_LIBRARY.define(
+LIBRARY.define(
     "attend_backward(Tensor grad, Tensor q, Tensor k, Tensor v, Tensor out, Tensor sums, Tensor lengths, Tensor? seed, "
     "float dropout, bool causal, float? scale) -> (Tensor, Tensor, Tensor)"
 )
@@ -131,11 +126,11 @@ def _differentiated_again(ctx: Any, *grads: Tensor) -> Any:
     return *torch.autograd.grad(parts, leaves, grads), *(None,) * 7
 
 
-_LIBRARY.impl("attend", _forward, "CompositeExplicitAutograd")
-_LIBRARY.impl("attend_backward", _backward, "CompositeExplicitAutograd")
-torch.library.register_fake("masked_tensor::attend", _meta, lib=_LIBRARY)
-torch.library.register_fake("masked_tensor::attend_backward", lambda grad, q, k, v, *rest: _like(q, k, v), lib=_LIBRARY)
-torch.library.register_autograd("masked_tensor::attend", _differentiate, setup_context=_save_for_backward, lib=_LIBRARY)
+LIBRARY.impl("attend", _forward, "CompositeExplicitAutograd")
+LIBRARY.impl("attend_backward", _backward, "CompositeExplicitAutograd")
+torch.library.register_fake("masked_tensor::attend", _meta, lib=LIBRARY)
+torch.library.register_fake("masked_tensor::attend_backward", lambda grad, q, k, v, *rest: _like(q, k, v), lib=LIBRARY)
+torch.library.register_autograd("masked_tensor::attend", _differentiate, setup_context=_save_for_backward, lib=LIBRARY)
 torch.library.register_autograd(
-    "masked_tensor::attend_backward", _differentiated_again, setup_context=_saved_again, lib=_LIBRARY
+    "masked_tensor::attend_backward", _differentiated_again, setup_context=_saved_again, lib=LIBRARY
 )

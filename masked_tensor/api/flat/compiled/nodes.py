@@ -8,6 +8,7 @@ from torch import Tensor
 from ....engine.boundary.enter_leave import enter, leave
 from ....engine.dynamo import mark_opaque
 from ....engine.tensor import MaskedTensor
+from ....kernels.attention.graph_library import LIBRARY
 from ....packing import Packed
 from ....packing.dim_order import GRID, identity_order
 from ....packing.flat_attention import attend_within
@@ -18,8 +19,7 @@ from ....rules.cross_entropy import IGNORED
 from ....select import select
 from ..tokens import stored_tokens, tokens_of, whole_steps
 
-_LIBRARY = torch.library.Library("masked_tensor", "FRAGMENT")  # lives as long as the process
-_LIBRARY.define("expected(Tensor places, Tensor holds, str message) -> Tensor")
+LIBRARY.define("expected(Tensor places, Tensor holds, str message) -> Tensor")
 
 
 def attend_compiled(
@@ -95,5 +95,5 @@ def _check_expected(places: Tensor, holds: Tensor, message: str) -> Tensor:
     return places.clone()
 
 
-_LIBRARY.impl("expected", _check_expected, "CompositeExplicitAutograd")
-torch.library.register_fake("masked_tensor::expected", lambda places, *rest: torch.empty_like(places), lib=_LIBRARY)
+LIBRARY.impl("expected", _check_expected, "CompositeExplicitAutograd")
+torch.library.register_fake("masked_tensor::expected", lambda places, *rest: torch.empty_like(places), lib=LIBRARY)
