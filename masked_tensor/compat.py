@@ -60,8 +60,7 @@ try:
     from torch._subclasses.fake_tensor import is_fake
 
     # AOTAutograd's tensors.  Without it a compiled function would change the validity of its input, unseen by others.
-    # Its mode: without it the bytes of every intermediate mask are computed, in case they are asked for outside of it.
-    from torch._subclasses.functional_tensor import FunctionalTensor, FunctionalTensorMode
+    from torch._subclasses.functional_tensor import FunctionalTensor
 
     # What ``torch.set_printoptions`` set, and torch's number format: a masked tensor prints like a plain one.
     from torch._tensor_str import PRINT_OPTS
@@ -114,7 +113,6 @@ class _Running(threading.local):
 
 
 RUNNING = _Running()
-_FUNCTIONAL = torch._C._TorchDispatchModeKey.FUNCTIONAL
 _GUARDS: WeakKeyDictionary[Any, Guard] = WeakKeyDictionary()  # of what is being compiled
 
 
@@ -243,20 +241,6 @@ def is_functional_tensor(x: Tensor) -> bool:
     return type(x) is FunctionalTensor
 
 
-def without_history(x: Tensor) -> Tensor:
-    """``x.detach()``, without an op in the graph of AOTAutograd: with free sizes each takes ten milliseconds."""
-    mode = torch._C._get_dispatch_mode(_FUNCTIONAL) if type(x) is FunctionalTensor else None
-    if mode is None:
-        return x.detach()
-    inner: Any = x
-    return FunctionalTensor(inner.elem, mode).requires_grad_(False)
-
-
-def traced_where_made(x: Tensor) -> AbstractContextManager[Any]:
-    """The mode that AOTAutograd's tensors need, which asks for the parts of a result outside of it."""
-    return FunctionalTensorMode() if type(x) is FunctionalTensor else nullcontext()
-
-
 # ----------------------------------------------------------------------------------------------- operators and hooks
 
 
@@ -351,6 +335,6 @@ __all__ = [
     "has_real_memory", "has_tangent", "ignore_in_ddp", "in_dual_level", "in_functorch", "in_transform", "is_batched",
     "is_fake", "is_functional_tensor", "is_readable_memory", "is_tracked", "is_wrapped",
     "lent_parameters", "mode_is_active", "operator_names", "remove_mode", "run_eagerly", "schema", "set_buffers",
-    "shares_memory", "traced_where_made", "tree_flatten", "tree_leaves", "tree_map", "tree_unflatten",
-    "unwrap_transforms", "without_history", "without_modes", "wrapped_by_transform",
+    "shares_memory", "tree_flatten", "tree_leaves", "tree_map", "tree_unflatten",
+    "unwrap_transforms", "without_modes", "wrapped_by_transform",
 ]  # fmt: skip

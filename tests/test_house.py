@@ -104,6 +104,8 @@ PRIVATE = {
     "api/distributed/mesh.py": "torch.ops._c10d_functional",
     "rules/collective.py": "torch.ops._c10d_functional.wait_tensor",
     "engine/torch_keys.py": """
+        torch._C._TorchDispatchModeKey.FUNCTIONAL torch._C._get_dispatch_mode
+        torch._subclasses.functional_tensor.FunctionalTensor torch._subclasses.functional_tensor.FunctionalTensorMode
         torch._C._create_function_from_graph ._sequence_nr
         ._cdata ._base ._use_count torch._C._storage_Use_Count
         torch.Tensor._make_wrapper_subclass torch._C._set_throw_on_mutable_data_ptr
@@ -230,7 +232,7 @@ HIDDEN = {  # private words in strings that are no name of torch's, or that are 
     "api/copies/pickling.py": "_pickle",  # a module of ours
     "api/containers/kinds.py": "_mask",  # of pandas
     "engine/contexts/decorators.py": "_Run",
-    "engine/compiled/flatten.py": "_data _stored _stored_bytes _places",  # what a graph is given of a masked tensor
+    "engine/compiled/flatten.py": "_data _bytes _stored _stored_bytes _places",  # what a graph is given
 }
 NAMING = (  # may write private names of torch as strings
     "compat.py",

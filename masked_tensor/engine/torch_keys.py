@@ -24,6 +24,7 @@ from torch._C._functorch import (
     unwrap_if_dead,
 )
 from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack, temporarily_pop_interpreter_stack
+from torch._subclasses.functional_tensor import FunctionalTensor, FunctionalTensorMode
 from torch.autograd import graph
 from torch.autograd.function import BackwardCFunction
 
@@ -327,3 +328,17 @@ def unwrap_batched(x: Tensor, level: int) -> tuple[Tensor, int | None]:
 def wrap_batched(x: Tensor, level: int) -> Tensor:
     """The tensor that vmap sees as one entry of ``x``, along its first dimension."""
     return _add_batch_dim(x, 0, level)
+
+
+def without_history(x: Tensor) -> Tensor:
+    """``x.detach()``; of AOTAutograd's tensors without an op in the graph: with free sizes each takes milliseconds."""
+    mode = torch._C._get_dispatch_mode(_FUNCTIONAL) if type(x) is FunctionalTensor else None
+    return x.detach() if mode is None else FunctionalTensor(x.elem, mode).requires_grad_(False)
+
+
+def traced_where_made(x: Tensor) -> AbstractContextManager[Any]:
+    """The mode that AOTAutograd's tensors need, which asks for the parts of a result outside of it."""
+    return FunctionalTensorMode() if type(x) is FunctionalTensor else nullcontext()
+
+
+_FUNCTIONAL = torch._C._TorchDispatchModeKey.FUNCTIONAL

@@ -11,14 +11,21 @@ import torch
 from torch import Tensor
 
 from ... import layouts, masks, settings
-from ...compat import in_functorch, in_transform, without_history
+from ...compat import in_functorch, in_transform
 from ...packing import Packed
 from ...pair import Pair, Payload
 from ...select import ENTER_NODES, select, zero_masked_inplace
 from ..alias_records import UNALIASED
 from ..aliases import unconnected_error, view_geometry, view_memory
 from ..tensor import MaskedTensor, add_members, pair_of, set_pair, wrap
-from ..torch_keys import below_transforms, direct_apply, gradient_is_shared, node_classes, owns_gradient
+from ..torch_keys import (
+    below_transforms,
+    direct_apply,
+    gradient_is_shared,
+    node_classes,
+    owns_gradient,
+    without_history,
+)
 from . import packed as packed_boundary
 from .packed import SEQUENCES
 from .tangents import give_tangent, take_tangent

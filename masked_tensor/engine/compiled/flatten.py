@@ -12,13 +12,14 @@ import torch
 from torch import Tensor
 
 from ... import masks, packing
-from ...compat import traced_where_made, without_modes
+from ...compat import without_modes
 from ...pair import Pair, Payload
 from ...select import select
 from .. import memory_families
 from ..boundary.packed import wrap_packed
 from ..packed_pair import UNPACKED_COPY, PackedFamily, PackedView, UnpackedCopy, unpacked_parts
 from ..tensor import MaskedTensor, add_members, expose, pair_of, wrap
+from ..torch_keys import traced_where_made
 from . import cache_key
 
 Told = (
