@@ -431,7 +431,8 @@ ANYTHING = {
         document_mask.segment_ids from_documents.position_ids from_documents.rows from_documents.segment_ids
         """,
     "any structure, or any function": """
-        collate.batch collate.return collate.length collate.pad_to_multiple_of from_attention_mask.attention_mask
+        collate.batch collate.return collate.length collate.capacity collate.pad_to_multiple_of
+        from_attention_mask.attention_mask
         from_attention_mask.inputs from_attention_mask.return testing.assert_close.actual testing.assert_close.expected
         testing.check_invisible_data.function testing.check_invisible_data.inputs testing.check_rule.function
         testing.check_flat.inputs testing.check_flat.named testing.check_rule.inputs to_left.x to_right.x explain.op

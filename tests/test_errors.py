@@ -1682,8 +1682,8 @@ def test_packing() -> None:
         lambda: x.packed(capacity=3),
         """packed(capacity=3): 4 steps are valid; give a capacity that holds them, or batches of fewer steps""",
     )
-    refused(ValueError, lambda: x.packed(capacity=0), """packed(capacity=...) takes at least one step, got 0""")
-    refused(TypeError, lambda: x.packed(capacity=True), """packed(capacity=...) takes an int, got bool""")
+    refused(ValueError, lambda: x.packed(capacity=0), """packed(capacity=...) must be 1 or more, got 0""")
+    refused(TypeError, lambda: x.packed(capacity=True), """packed(capacity=...) must be an int, got bool""")
     refused(
         ValueError,
         lambda: x.packed(like=x.packed(), capacity=9),

@@ -5,6 +5,7 @@ import os
 import random
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -198,3 +199,47 @@ def test_losses_embeddings_norms_and_dropout() -> None:
         torch.testing.assert_close(ours.state_dict(), theirs.state_dict())
         for p, q in zip(ours.parameters(), theirs.parameters(), strict=True):
             torch.testing.assert_close(p.grad, q.grad)
+
+
+def test_sequences_and_samples_are_packed_at_a_capacity() -> None:
+    """In all ways to say it, with the lengths that the steps have."""
+    rows = [torch.randn(n, 2, requires_grad=True) for n in (3, 5, 1)]
+    for x in (
+        mt.from_sequences(rows, length=T, capacity=11),
+        mt.from_sequences(rows, length=T, packed=True, capacity=np.int64(11)),
+        mt.collate(rows, length=T, capacity=11),
+        mt.collate([{"x": row, "n": 1} for row in rows], length={"x": T}, capacity={"x": np.int32(11)})["x"],
+        mt.collate([(row, 1) for row in rows], length=T, capacity=11)[0],
+    ):
+        assert x.is_packed
+        assert (x.shape, x._packed.values.shape) == ((3, T, 2), (11, 2))
+        assert x.filled(0).equal(mt.from_sequences(rows, length=T).filled(0))
+        assert x.lengths().tolist() == [3, 5, 1]
+        assert all(grad.eq(2).all() for grad in torch.autograd.grad((x * 2).sum(), rows))
+
+
+@pytest.mark.parametrize("call", ["from_sequences", "collate"])
+def test_what_is_no_capacity_is_refused_by_name(call: str) -> None:
+    rows = [torch.ones(3, 2), torch.ones(4, 2)]
+    for wrong, kind in ((0, ValueError), (-1, ValueError), (True, TypeError), (1.0, TypeError), ("4", TypeError)):
+        with pytest.raises(kind, match=rf"{call}\(capacity=...\) must be"):
+            getattr(mt, call)(rows, capacity=wrong)
+    with pytest.raises(ValueError, match="7 steps are valid"):
+        getattr(mt, call)(rows, length=9, capacity=6)
+
+
+def test_batches_of_so_many_tokens_fit_to_a_capacity() -> None:
+    """``balanced_batches`` makes batches of about so many: with the longest sample besides, one graph serves all."""
+    torch.compiler.reset()
+    draw = random.Random(0)
+    data = [torch.randn(draw.randint(1, 9), 4) for _ in range(40)]
+    net, counter = nn.Linear(4, 4), CompileCounterWithBackend("aot_eager")
+    step = torch.compile(lambda x: net(x).square().sum().filled(0.0), fullgraph=True, backend=counter, dynamic=False)
+    seen = 0
+    for indices in mt.balanced_batches([len(row) for row in data], tokens=24, seed=0):
+        rows = [data[i] for i in indices]
+        seen += len(rows)
+        rows += [torch.empty(0, 4)] * (12 - len(rows))  # as many sequences in every batch: some have no step
+        x = mt.from_sequences(rows, length=9, capacity=24 * 6 // 5 + 9)
+        torch.testing.assert_close(step(x), net(torch.cat(rows)).square().sum())
+    assert (seen, counter.frame_count) == (40, 1)

@@ -27,6 +27,11 @@ def mark_opaque(*functions: Callable[..., Any]) -> None:
         _tell("allow_in_graph", function)
 
 
+def leave_graph(function: Callable[..., Any], reason: str) -> None:
+    """Dynamo ends its graph before a call of this; where it may not, its error gives the reason."""
+    vars(function).update(_torchdynamo_disable=True, _torchdynamo_disable_msg=reason)
+
+
 def trace_as_constant(function: Callable[..., Any]) -> None:
     """Dynamo calls this while it compiles, and takes what it gives for granted."""
     _tell("assume_constant_result", function)

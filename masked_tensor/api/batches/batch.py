@@ -13,7 +13,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 from ... import errors, masks, shapes
 from ...engine.boundary.enter_leave import leave
-from ...engine.dynamo import mark_opaque
+from ...engine.dynamo import leave_graph, mark_opaque
 from ...engine.tensor import MaskedTensor
 from ...masks import sides
 from ...packing import Packed
@@ -22,7 +22,7 @@ from ...shared.names import names_arguments
 from ...shared.rows.lengths import as_lengths, check_side, padded_length
 from ..containers import accepted_inputs, lists, ragged
 from ..make.create import as_result, mask_more
-from .packing import from_packed_sequence, pack_list, pack_sequences
+from .packing import expect_capacity, from_packed_sequence, pack_list, pack_sequences
 from .packing import packed as pack
 
 
@@ -144,6 +144,7 @@ def from_sequences(
     packed: bool = False,
     length: int | None = None,
     pad_to_multiple_of: int | None = None,
+    capacity: int | None = None,
 ) -> MaskedTensor:
     """A batch of sequences of different length, batch first, in which the padding is masked.
 
@@ -160,18 +161,21 @@ def from_sequences(
             sequences, also those that are missing; see :func:`packed`.
         length (int, optional): The ``T`` of the batch, for code that is compiled for one shape.
         pad_to_multiple_of (int, optional): Round the largest ``T_i`` up to a multiple of this.
+        capacity (int, optional): Store so many steps, whatever number is valid, as :func:`packed` does with
+            ``capacity``. With ``length``, all batches of ``B`` sequences then have the same sizes.
 
     Returns:
         MaskedTensor: The batch ``(B, T, ...)`` with ``T`` the largest ``T_i`` unless ``length`` or
         ``pad_to_multiple_of`` say more, in the dtype of the sequences. Of no sequences an empty batch ``(0, T)``.
 
     Raises:
-        TypeError: A sequence is nothing that a tensor can be made of, or ``dim`` or ``length`` is not an int.
+        TypeError: A sequence is nothing that a tensor can be made of, or ``dim``, ``length`` or ``capacity`` is not an
+            int.
         ValueError: Shapes differ in another dimension than time, ``padding_side`` is not one of the allowed values,
             ``dim`` is 0 or given with ``batch_first=False``; a sequence is longer than ``length``, or both ``length``
-            and ``pad_to_multiple_of`` are given.
+            and ``pad_to_multiple_of`` are given; ``capacity`` is below 1, or more steps are valid.
         IndexError: ``dim`` is out of range.
-        RuntimeError: a sparse tensor breaks the rules of its layout.
+        RuntimeError: a sparse tensor breaks the rules of its layout. More steps are valid than ``capacity``, on a GPU.
         UnsupportedOpError: ``packed=True`` in compiled code.
 
     Example:
@@ -180,6 +184,8 @@ def from_sequences(
                        [0.0000,     --,     --]], valid=4/6)
         >>> mt.from_sequences([torch.ones(3), torch.zeros(1)], pad_to_multiple_of=8).shape
         torch.Size([2, 8])
+        >>> mt.from_sequences([torch.ones(3), torch.zeros(1)], length=8, capacity=6).is_packed
+        True
     """
     if dim is not None and not isinstance(dim, int):
         raise TypeError(
@@ -187,6 +193,8 @@ def from_sequences(
             "differ"
         )
     check_side(padding_side)
+    if capacity is not None:
+        capacity = expect_capacity("from_sequences", capacity)
     if not len(sequences):
         return _empty_batch(dim, batch_first, padded_length("from_sequences", 0, length, pad_to_multiple_of))
     pairs = [accepted_inputs.pair_of_input(s) for s in sequences]
@@ -196,13 +204,15 @@ def from_sequences(
     lengths = [p.data.shape[along] for p in pairs]
     steps = padded_length("from_sequences", max(lengths), length, pad_to_multiple_of)
     whole = all(_is_whole(s) for s in sequences)
-    if packed and max(len(p.data.shape) and p.data.numel() for p in pairs):
+    if packed and capacity is None and max(len(p.data.shape) and p.data.numel() for p in pairs):
         made: MaskedTensor = leave(pack_list(pairs, padding_side, batch, time, whole, steps))
         return made
     pair = ragged.pad_and_stack(pairs, padding_side, padding_value, whole=whole, wanted=(along, steps))
     if batch == 1:
         pair = Pair(pair.data.transpose(0, 1), pair.mask.transpose(0, 1))
     made = as_result(pair)
+    if capacity is not None:
+        return pack(made, (batch, time), capacity=capacity)
     return pack(made, (batch, time), lengths=lengths, padding_side=padding_side) if packed else made
 
 
@@ -416,3 +426,8 @@ def _fits(data: Tensor, mask: Tensor, dim: int) -> bool:
 
 
 mark_opaque(from_lengths)
+leave_graph(
+    from_sequences,
+    "the lengths would be sizes of the graph, and each batch would be compiled anew: make the batch outside, such as "
+    "in the DataLoader, or give the compiled function padded data and lengths, for from_lengths(data, lengths)",
+)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
-from ... import errors, packing
+from ... import errors, packing, shapes
 from ...compat import current_trace
 from ...engine.boundary.enter_leave import enter, leave
 from ...engine.boundary.lengths import knows_steps, pack_again
@@ -91,7 +91,7 @@ def packed(
     if capacity is not None:
         if like is not None or lengths is not None:
             raise ValueError("packed() takes capacity= alone: like= and lengths= say already which steps are stored")
-        check_capacity(capacity)
+        capacity = expect_capacity("packed", capacity)
         return _packed_at_capacity(x, [d % n for d in dims], capacity)
     if x._packed is not None and like is None and lengths is None:
         return x
@@ -111,12 +111,11 @@ def packed(
     return result
 
 
-def check_capacity(capacity: Any) -> None:
-    """Raises unless it is a number of steps."""
-    if isinstance(capacity, bool) or not isinstance(capacity, int | torch.SymInt):
-        raise TypeError(f"packed(capacity=...) takes an int, got {type(capacity).__name__}")
-    if type(capacity) is int and capacity < 1:
-        raise ValueError(f"packed(capacity=...) takes at least one step, got {capacity}")
+def expect_capacity(name: str, capacity: Any) -> int:
+    """The number of steps that ``name`` was given; that of a tracer as it is, or the graph would be for one alone."""
+    if isinstance(capacity, torch.SymInt):
+        return capacity  # type: ignore[return-value]  # which stands for an int
+    return shapes.expect_int(f"{name}(capacity=...)", capacity, 1)
 
 
 def _packed_at_capacity(x: MaskedTensor, dims: list[int], capacity: int) -> MaskedTensor:

@@ -10,7 +10,7 @@ from ...engine.boundary.enter_leave import leave
 from ...pair import Pair
 from ...shared.names import names_arguments
 from ...shared.rows.lengths import check_side, padded_length
-from ..batches.packing import pack_list
+from ..batches.packing import expect_capacity, pack_list
 from ..batches.packing import packed as pack
 from ..make.create import as_result
 from . import accepted_inputs, lists, ragged
@@ -25,6 +25,7 @@ def collate(
     packed: bool = False,
     length: int | Mapping[Any, int] | None = None,
     pad_to_multiple_of: int | Mapping[Any, int] | None = None,
+    capacity: int | Mapping[Any, int] | None = None,
 ) -> Any:
     """A batch for a ``DataLoader``: samples of different length are padded, and the padding is masked.
 
@@ -44,17 +45,19 @@ def collate(
             batch has ``T = length``, for code that is compiled for one shape. A dict says it for each key of the
             samples; those that it does not name are as long as their longest.
         pad_to_multiple_of (int or dict, optional): Round that length up to a multiple of this.
+        capacity (int or dict, optional): Store so many steps of a batch of two dimensions or more, whatever number is
+            valid, as :func:`packed` does with ``capacity``.
 
     Returns:
         Any: A batch, built as the samples are.
 
     Raises:
         TypeError: ``batch`` is no sequence, or a sample is of a kind that ``default_collate`` does not know either, or
-            ``length`` is not an int, or a dict where samples are none.
+            ``length`` or ``capacity`` is not an int, or a dict where samples are none.
         ValueError: ``batch`` is empty, samples differ along another dimension than ``dim``, dicts have different keys,
             ``padding_side`` is not one of the allowed values, a sample is longer than ``length``, or both ``length``
-            and ``pad_to_multiple_of`` are given.
-        RuntimeError: a sparse tensor breaks the rules of its layout.
+            and ``pad_to_multiple_of`` are given; ``capacity`` is below 1, or more steps are valid.
+        RuntimeError: a sparse tensor breaks the rules of its layout. More steps are valid than ``capacity``, on a GPU.
         UnsupportedOpError: ``packed=True`` in compiled code.
 
     Example:
@@ -69,7 +72,7 @@ def collate(
         raise ValueError("collate needs at least one sample")
     first = batch[0]
     options: dict[str, Any] = {"dim": dim, "padding_side": padding_side, "packed": packed}
-    sizes: dict[str, Any] = {"length": length, "pad_to_multiple_of": pad_to_multiple_of}
+    sizes: dict[str, Any] = {"length": length, "pad_to_multiple_of": pad_to_multiple_of, "capacity": capacity}
     if isinstance(first, Mapping):
         if any(set(sample) != set(first) for sample in batch):
             raise ValueError(f"collate: every sample must have the keys {sorted(map(str, first))} of the first")
@@ -89,7 +92,11 @@ def collate(
         if dim is not None and pairs[0].data.dim():
             ragged.expect_one("collate", pairs, dim)
         longest = max((p.data.shape[time] for p in pairs if p.data.dim() > time), default=0)
-        steps = padded_length("collate", longest, *sizes.values())
+        steps = padded_length("collate", longest, length, pad_to_multiple_of)
+        if capacity is not None:
+            capacity = expect_capacity("collate", capacity)
+            made: Any = _make_batch(pairs, batch, time, padding_side, False, steps)
+            return made if made.dim() == 1 else pack(made, (0, time + 1), capacity=capacity)
         return _make_batch(pairs, batch, time, padding_side, packed, steps)
     if any(lists.is_missing(sample) for sample in batch):
         return as_result(accepted_inputs.pair_of_input(list(batch)))

@@ -13,6 +13,7 @@ from torch import Tensor
 from ... import errors, masks, packing
 from ...engine.boundary.enter_leave import enter, leave
 from ...engine.boundary.packed import enter_packed
+from ...engine.dynamo import mark_opaque
 from ...engine.tensor import MaskedTensor
 from ...packing.dim_order import is_feature
 from ...pair import Pair
@@ -365,3 +366,6 @@ def _enter_filling(
 def _check_choice(name: str, value: str, choices: Any) -> None:
     if value not in get_args(choices):
         raise ValueError(f"{name} must be one of {get_args(choices)}, got {value!r}")
+
+
+mark_opaque(ffill, bfill, interpolate)

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from ... import masks, settings
 from ...engine.boundary.enter_leave import leave
+from ...engine.dynamo import mark_opaque
 from ...engine.tensor import MaskedTensor
 from ...kernels.identity import identity
 from ...kernels.precision import rounds_noticeably
@@ -395,6 +396,9 @@ def rolling(
     References:
         ``pandas.DataFrame.rolling``.
     """
+    if torch.compiler.is_dynamo_compiling():
+        how = (window, dim, min_periods, center, closed, step, index, lengths, padding_side, mask, fill_value)
+        return cast("Rolling[T]", _InGraph(input, how))
     needed = _entries_needed(window, min_periods, closed, step, index)
     series = enter_series("rolling", input, dim, mask, lengths, padding_side)
     windows = moving.Windows(series.dim, *_offsets(int(window), center, closed), step)
@@ -443,3 +447,25 @@ def _spans_of_tokens(series: Series, index: Tensor, window: float, center: bool,
         times.view(-1, grid.shape[1]), 1, window, closed, center, 1, None if shared else grid.mask, side
     )
     return spans_of_tokens(over, series.stored, step)
+
+
+class _InGraph:
+    """The windows inside of a graph, in which each statistic is one call, of all that ``rolling`` was given."""
+
+    def __init__(self, input: Tensor, how: tuple[Any, ...]) -> None:
+        self.input, self.how = input, how
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "windows":
+            return _statistic(name, self.input, self.how)
+        return lambda *args, **kwargs: _statistic(name, self.input, self.how, *args, **kwargs)
+
+
+def _statistic(name: str, input: Tensor, how: tuple[Any, ...], *args: Any, **kwargs: Any) -> Any:
+    window, dim, *rest = how
+    found = getattr(rolling(input, window, dim, **dict(zip(_HOW, rest, strict=True))), name)
+    return found if name == "windows" else found(*args, **kwargs)
+
+
+_HOW = "min_periods", "center", "closed", "step", "index", "lengths", "padding_side", "mask", "fill_value"
+mark_opaque(_statistic)
