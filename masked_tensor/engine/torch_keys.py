@@ -333,7 +333,8 @@ def wrap_batched(x: Tensor, level: int) -> Tensor:
 def without_history(x: Tensor) -> Tensor:
     """``x.detach()``; of AOTAutograd's tensors without an op in the graph: with free sizes each takes milliseconds."""
     mode = torch._C._get_dispatch_mode(_FUNCTIONAL) if type(x) is FunctionalTensor else None
-    return x.detach() if mode is None else FunctionalTensor(x.elem, mode).requires_grad_(False)
+    inner: Any = x
+    return x.detach() if mode is None else FunctionalTensor(inner.elem, mode).requires_grad_(False)
 
 
 def traced_where_made(x: Tensor) -> AbstractContextManager[Any]:
