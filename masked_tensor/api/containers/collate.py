@@ -92,7 +92,7 @@ def collate(
         if dim is not None and pairs[0].data.dim():
             ragged.expect_one("collate", pairs, dim)
         longest = max((p.data.shape[time] for p in pairs if p.data.dim() > time), default=0)
-        steps = padded_length("collate", longest, length, pad_to_multiple_of)
+        steps = padded_length("collate", longest, sizes["length"], sizes["pad_to_multiple_of"])
         if capacity is not None:
             capacity = expect_capacity("collate", capacity)
             made: Any = _make_batch(pairs, batch, time, padding_side, False, steps)
