@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch._dynamo.testing import CompileCounterWithBackend
-from torch._subclasses.functional_tensor import FunctionalTensor, FunctionalTensorMode
+from torch._subclasses.functional_tensor import FunctionalTensor
 
 import masked_tensor as mt
 from masked_tensor import masks
@@ -14,26 +14,19 @@ from masked_tensor import masks
 
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_only_what_leaves_a_graph_is_taken_apart(dynamic: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither the bytes of a mask nor a detached copy of its data is computed for what stays inside."""
-    converted, detached = 0, 0
-    to_bytes, dispatch = masks.to_bytes, FunctionalTensorMode.__torch_dispatch__
+    """The bytes of a mask are not computed for what stays inside."""
+    converted, to_bytes = 0, masks.to_bytes
 
     def count_bytes(mask: Tensor) -> Tensor:
         nonlocal converted
         converted += type(mask) is FunctionalTensor
         return to_bytes(mask)
 
-    def count_detached(mode, func, *rest):
-        nonlocal detached
-        detached += func is torch.ops.aten.detach.default
-        return dispatch(mode, func, *rest)
-
     monkeypatch.setattr(masks, "to_bytes", count_bytes)
-    monkeypatch.setattr(FunctionalTensorMode, "__torch_dispatch__", count_detached)
     found = []
     for steps in (1, 9):
         torch.compiler.reset()
-        converted = detached = 0
+        converted = 0
         x = mt.masked_tensor([[1.0, None, 2.0], [None, None, 3.0]]).requires_grad_()
 
         def chain(x: Tensor, steps: int = steps) -> Tensor:
@@ -43,7 +36,7 @@ def test_only_what_leaves_a_graph_is_taken_apart(dynamic: bool, monkeypatch: pyt
 
         y = torch.compile(chain, backend="aot_eager", fullgraph=True, dynamic=dynamic)(x)
         torch.testing.assert_close(y.filled(0), chain(x).filled(0))
-        found.append((converted, detached))
+        found.append(converted)
     assert found[0] == found[1]
 
 

@@ -104,7 +104,6 @@ PRIVATE = {
     "api/distributed/mesh.py": "torch.ops._c10d_functional",
     "rules/collective.py": "torch.ops._c10d_functional.wait_tensor",
     "engine/torch_keys.py": """
-        torch._C._TorchDispatchModeKey.FUNCTIONAL torch._C._get_dispatch_mode
         torch._subclasses.functional_tensor.FunctionalTensor torch._subclasses.functional_tensor.FunctionalTensorMode
         torch._C._create_function_from_graph ._sequence_nr
         ._cdata ._base ._use_count torch._C._storage_Use_Count

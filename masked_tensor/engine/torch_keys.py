@@ -330,16 +330,6 @@ def wrap_batched(x: Tensor, level: int) -> Tensor:
     return _add_batch_dim(x, 0, level)
 
 
-def without_history(x: Tensor) -> Tensor:
-    """``x.detach()``; of AOTAutograd's tensors without an op in the graph: with free sizes each takes milliseconds."""
-    mode = torch._C._get_dispatch_mode(_FUNCTIONAL) if type(x) is FunctionalTensor else None
-    inner: Any = x
-    return x.detach() if mode is None else FunctionalTensor(inner.elem, mode).requires_grad_(False)
-
-
 def traced_where_made(x: Tensor) -> AbstractContextManager[Any]:
     """The mode that AOTAutograd's tensors need, which asks for the parts of a result outside of it."""
     return FunctionalTensorMode() if type(x) is FunctionalTensor else nullcontext()
-
-
-_FUNCTIONAL = torch._C._TorchDispatchModeKey.FUNCTIONAL

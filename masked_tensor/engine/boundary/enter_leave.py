@@ -24,7 +24,6 @@ from ..torch_keys import (
     gradient_is_shared,
     node_classes,
     owns_gradient,
-    without_history,
 )
 from . import packed as packed_boundary
 from .packed import SEQUENCES
@@ -227,7 +226,7 @@ class _Enter(torch.autograd.Function):
         ctx.mask = pair.mask if settled else None
         ctx.leaf = x._node is None
         ctx.clears = None  # see ``guard``, by which a rule asks for it
-        return pair.data.detach() if type(pair.data) is Tensor else without_history(pair.data)
+        return pair.data.detach()
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:
@@ -245,8 +244,7 @@ class _Leave(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, data: Tensor, mask: Tensor, payload: Payload, live: bool) -> MaskedTensor:
         ctx.mask = None if live else mask
-        data = data.detach() if type(data) is Tensor else without_history(data)
-        return wrap(Pair(data, mask, payload))
+        return wrap(Pair(data.detach(), mask, payload))
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
