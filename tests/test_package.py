@@ -85,7 +85,7 @@ def test_the_sdist_carries_what_the_tests_read() -> None:
 def test_a_form_is_listed_where_it_is_defined() -> None:
     """What the files of forms decorate is what the package has: no file is left out."""
     home = Path(mt.functional.__file__).parent
-    marked = re.compile(r"^@(?:form|as_torch)(?:\(packed=[\w.]+\))?\ndef (\w+)\(", re.MULTILINE)
+    marked = re.compile(r"^@(?:form|as_torch|row)(?:\([^@]*?\))?\ndef (\w+)\(", re.MULTILINE)
     listed = {name for path in home.rglob("*.py") for name in marked.findall(path.read_text())}
     assert sorted(listed) == mt.functional.__all__
     assert set(mt.functional.__all__) < set(mt.__all__)

@@ -83,7 +83,7 @@ class Grid:
         another stream nobody would wait for them.
         """
         if self.host and not is_host(self.device) and len(self.shape) == 2:
-            _ = self.bounds, self.batch, self.time
+            _ = self.lengths, self.bounds, self.batch, self.time
         return self
 
     def look(self) -> None:
