@@ -270,6 +270,7 @@ LEFT_OUT = {
     "extend.means.": "called by losses, inside a setting",
     "extend.ranks.": "called with groups of processes",
     "extend.register_kernel": "keeps what it is given for the whole process",
+    "extend.run_kernel": "called by rules in every call, with what they made",
     "testing.check_flat": "an error of the module that it is given is passed on",
 }
 #: Calls that need a library.

@@ -274,7 +274,7 @@ def test_an_index_that_does_not_rise_is_refused(index: Any, method: Any) -> None
 
 
 def test_the_index_is_not_read_in_compiled_code() -> None:
-    compiled = torch.compile(lambda x, m, i: mt.interpolate(x, index=i, mask=m), backend="eager", fullgraph=True)
+    compiled = torch.compile(lambda x, m, i: mt.interpolate(x, index=i, mask=m), backend="aot_eager", fullgraph=True)
     x, valid = torch.tensor([1.0, NAN, 3.0]), torch.tensor([True, False, True])
     assert compiled(x, valid, torch.tensor([0.0, 1.0, 4.0])).tolist() == [1.0, 1.5, 3.0]
     assert compiled(x, valid, torch.tensor([0.0, 0.0, 0.0])).tolist() == [1.0, 1.0, 3.0]
