@@ -347,7 +347,7 @@ def test_batches() -> None:
     refused(
         ValueError,
         x.unpad,
-        """unpad() takes sequences whose masked steps are at an end, and steps that are valid as a whole; fill x first (x.filled(value) and from_lengths, or ffill), or take what is valid: [row.compressed() for row in x]; if steps are missing, say how long sequences are: x.packed(lengths=[...]), from_sequences(packed=True)""",
+        """unpad() takes sequences whose masked steps are at an end, and steps that are valid as a whole; if steps are missing, say how long sequences are: x.packed(lengths=[...]), from_sequences(packed=True); or fill x first (x.filled(value) and from_lengths, or ffill); or take what is valid: [row.compressed() for row in x]""",
     )
     refused(
         ValueError,
@@ -675,7 +675,7 @@ def test_joins_and_documents() -> None:
     refused(
         ValueError,
         lambda: mt.join(x),
-        """join() takes sequences whose masked steps are at an end, and steps that are valid as a whole; fill x first (x.filled(value) and from_lengths, or ffill), or take what is valid: [row.compressed() for row in x]; if steps are missing, say how long sequences are: x.packed(lengths=[...]), from_sequences(packed=True)""",
+        """join() takes sequences whose masked steps are at an end, and steps that are valid as a whole; if steps are missing, say how long sequences are: x.packed(lengths=[...]), from_sequences(packed=True); or fill x first (x.filled(value) and from_lengths, or ffill); or take what is valid: [row.compressed() for row in x]""",
     )
     refused(
         ValueError,
