@@ -33,8 +33,8 @@ def test_a_checker_finds_every_mistake_and_no_other(checker: str) -> None:
     command = [sys.executable, "-m", checker, *COMMANDS[checker], *files]
     said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout
     places = ERROR.findall(said)
-    assert {name for name, _ in places} == {"mistakes"}, said
-    found = {int(line) for _, line in places}
+    assert "everyday" not in {name for name, _ in places}, said
+    found = {int(line) for name, line in places if name == "mistakes"}
     lines = MISTAKES.read_text().splitlines()
     assert [lines[i - 1] for i in sorted(WRONG - found)] == [], "not found"
     assert [lines[i - 1] for i in sorted(found - WRONG)] == [], said

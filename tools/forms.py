@@ -53,7 +53,7 @@ def _aliases() -> Iterator[tuple[str, str]]:
     """Names of literals, and the class, that signatures use."""
     yield from (("reductions.rank", "Ties"), ("series.rolling", "Closed"), ("series.rolling", "Rolling"))
     yield from (("series.filling", name) for name in ("Area", "Direction", "Lengths", "Method", "Side"))
-    yield ("softmax", "Mode")
+    yield ("entrance", "Mode")
 
 
 def _source(name: str) -> ast.FunctionDef:

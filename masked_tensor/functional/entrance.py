@@ -6,7 +6,7 @@ gives a plain result, with a constant where nothing is valid.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -22,6 +22,7 @@ from ..shared.too_few import Number as Number
 from ..shared.too_few import TooFew, is_enough, of_nothing, representable
 
 Dim = int | Sequence[int] | None
+Mode = Literal["safe", "inf_as_zero", "none"]  # of softmax(); a checker may take softmax.py for the form
 
 
 @dataclass(frozen=True, slots=True, eq=False)

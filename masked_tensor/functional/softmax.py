@@ -1,6 +1,6 @@
 """Functional softmax, log_softmax, softmin and logaddexp, with three ways to treat slices that hold nothing."""
 
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -10,10 +10,8 @@ from ..engine.boundary.enter_leave import leave
 from ..pair import Pair
 from ..rules import softmax as rules
 from ..sparse import slice_reductions
-from .entrance import Input, as_pair, as_result, enter_input, refuse_sparse, result_in_pattern
+from .entrance import Input, Mode, as_pair, as_result, enter_input, refuse_sparse, result_in_pattern
 from .registry import as_torch
-
-Mode = Literal["safe", "inf_as_zero", "none"]
 
 
 @as_torch(packed=torch.softmax)
