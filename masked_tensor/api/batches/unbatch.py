@@ -289,8 +289,9 @@ def steps_of_runs(x: MaskedTensor, dim: int, action: str) -> Tensor:
     if not (mask == steps[:, :, None]).all() or (rises.sum(1) > 1).any():
         raise ValueError(
             f"{action}() takes sequences whose masked steps are at an end, and steps that are valid as a whole; if "
-            "steps are missing, say how long sequences are: x.packed(lengths=[...]), from_sequences(packed=True); or fill "
-            "x first (x.filled(value) and from_lengths, or ffill); or take what is valid: [row.compressed() for row in x]"
+            "steps are missing, say how long sequences are: x.packed(lengths=[...]), from_sequences(packed=True); or "
+            "fill x first (x.filled(value) and from_lengths, or ffill); or take what is valid: "
+            "[row.compressed() for row in x]"
         )
     return steps
 
