@@ -147,6 +147,17 @@ def attains_extreme(data: Tensor, mask: Tensor, value: Tensor) -> Tensor:
     return masks.logical_and((data == value) | (data.isnan() & value.isnan()), mask)
 
 
+def mean(
+    data: Tensor, mask: Tensor, payload: Payload, dims: Dims, keepdim: bool, dtype: torch.dtype
+) -> tuple[Tensor, Tensor]:
+    """The formula: the sum by the number of valid entries; 0 where there is none; and where there is one."""
+    # Half precision is rounded once, at the end.
+    wide = torch.float32 if rounds_noticeably(dtype) else None if dtype is data.dtype else dtype
+    result = reduce("sum", Pair(data, mask, payload), dims, keepdim, wide)
+    number, some = masks.divisors(mask, dims, keepdim, result.dtype)
+    return (result / number).to(dtype), some
+
+
 _NORMS = {None: "norm2", 1: "norm1", 2: "norm2", float("inf"): "norminf"}
 
 

@@ -86,8 +86,10 @@ def number(mask: Tensor) -> int | None:
 def any_along(mask: Tensor, dim: int | Sequence[int] | None, keepdim: bool, more_than: float = 0) -> Tensor | None:
     """All True, if it was noted that every slice of ``mask`` along ``dim`` has ``more_than`` so many valid entries."""
     found = KNOWN.get(id(mask))
-    if found is None or found.number is None or found.mask() is not mask:
+    if found is None or found.mask() is not mask:
         return None
+    if found.number is None:
+        return _kept_any(mask, found, dim, keepdim) if found.made and not more_than else None
     fewest: dict[int, int] = found.fewest or {}
     if type(dim) is not int:
         dims = shapes.canonical_dims(dim, mask.dim())
@@ -101,6 +103,17 @@ def any_along(mask: Tensor, dim: int | Sequence[int] | None, keepdim: bool, more
     else:
         del shape[dim]
     return all_true(tuple(shape))
+
+
+def keep_any(mask: Tensor, dims: tuple[int, ...], keepdim: bool, some: Tensor) -> None:
+    """Keeps what a kernel found on its way: where a slice of ``mask`` along ``dims`` has a valid entry."""
+    derive(mask, ("any", dims, keepdim), lambda: some)
+
+
+def _kept_any(mask: Tensor, found: Known, dim: int | Sequence[int] | None, keepdim: bool) -> Tensor | None:
+    key: Hashable = "any", shapes.canonical_dims(dim, mask.dim()), keepdim
+    some: Tensor | None = found.made.get(key)
+    return found.made.get((stream_of(mask), key)) if some is None else some  # the latter on a GPU
 
 
 def derive(mask: Tensor, key: Hashable, make: Callable[..., Any], *args: Any) -> Any:

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from .. import masks, pair, shapes
+from .. import kernels, masks, pair, shapes
 from ..kernels import reduce
-from ..kernels.precision import rounds_noticeably
+from ..kernels.reductions import mean as average
 from ..op import Op
 from ..packing import reduction as packed
 from ..pair import Pair, Payload
@@ -59,10 +59,8 @@ def mean(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype 
         return Pair(
             torch.mean(data, dims, keepdim, dtype=dtype), masks.reduce_validity(x.mask, dims, keepdim), x.payload
         )
-    wide = torch.float32 if rounds_noticeably(kind) else dtype  # half precision is rounded once, at the end
-    result = reduce("sum", x, dims, keepdim, wide)
-    number, some = masks.divisors(x.mask, dims, keepdim, result.dtype)
-    return Pair((result / number).to(kind), some, Payload.ZERO)
+    result, some = kernels.run("mean", average, (data, x.mask), x.payload, dims, keepdim, kind)
+    return Pair(result, some, Payload.ZERO)
 
 
 def prod(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Pair:

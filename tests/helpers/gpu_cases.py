@@ -64,6 +64,7 @@ def cases() -> Iterator[Case]:
 
 WAYS = {  # the identity, and the reduction of what is filled with it
     "sum": (0, lambda x, dims, keep: x.sum(dims, keep)),
+    "mean": (0, lambda x, dims, keep: x.sum(dims, keep)),  # by the number of valid entries, which the formula adds
     "nansum": (0, lambda x, dims, keep: x.nansum(dims, keep)),
     "norm1": (0, lambda x, dims, keep: torch.linalg.vector_norm(x, 1, dims, keep)),
     "norm2": (0, lambda x, dims, keep: torch.linalg.vector_norm(x, 2, dims, keep)),
@@ -104,10 +105,13 @@ def reductions() -> Iterator[Case]:
                     fill = {"amax": -1e9, "amin": 1e9, "norminf": 0}[op]
                     result = way(torch.where(mask, x, fill), dims, keep)
                     return torch.where(result.abs() < 1e8, result, WAYS[op][0])
-                return way(torch.where(mask, x, fill), dims, keep)
+                result = way(torch.where(mask, x, fill), dims, keep)
+                number = mask.sum(dims, keep)
+                return (result / number.clamp(min=1), number > 0) if op == "mean" else result
 
             options = (None, dims, keep, None)
-            yield Case(f"{op}-{layout}", op, (x, mask), options, formula, {0: mask})
+            constant = (1,) if op == "mean" else ()
+            yield Case(f"{op}-{layout}", op, (x, mask), options, formula, {0: mask}, constant=constant)
     shape, dims = LAYOUTS["rows"]  # the mask of padding: one byte a row
     mask = (torch.arange(5) % 2 == 0)[:, None].expand(shape)
     x = torch.randn(shape, dtype=torch.float64)

@@ -52,7 +52,8 @@ for _name in reduce.REDUCTIONS:
         partial(reduce.forward, _name),
         partial(reduce_backward.backward, _name),
         partial(reduce.serves, _name),
-        twice=reduce_backward.twice if _name == "sum" else None,
+        *((1,) if _name == "mean" else ()),
+        twice=reduce_backward.twice if _name in reduce.LINEAR else None,
     )
 
 

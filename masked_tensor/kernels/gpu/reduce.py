@@ -4,7 +4,7 @@ A program adds up lane by lane, then across its lanes.  Where few results have m
 them, and a second kernel joins their parts in a fixed order: the same bits from run to run.
 
 The gradient is one pass: it needs what the forward pass found out (the extreme and its ties, the product and its
-zeros).
+zeros, the number that a mean divides by).
 """
 
 from typing import Any
@@ -14,12 +14,14 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from ...masks import known
 from . import layout
 from .reduce_states import finish, initial, join, step
 from .tiles import across, down, indices, load_mask, load_valid
 
-KEPT = ("norm2", "amax", "amin", "norminf", "prod", "logsumexp")  # what a gradient needs is saved
+KEPT = ("mean", "norm2", "amax", "amin", "norminf", "prod", "logsumexp")  # what a gradient needs is saved
 REDUCTIONS = ("sum", "nansum", "norm1", *KEPT)
+LINEAR = ("sum", "mean")  # a gradient needs no data
 Dims = tuple[int, ...]
 TL = {torch.float32: tl.float32, torch.float64: tl.float64}
 
@@ -61,6 +63,8 @@ def _store(out, valid, first, second, number, at, kept, a, b, n, OP: tl.constexp
     if SAVE:
         if (OP == "logsumexp") or (OP == "norm2"):
             tl.store(first + at, result, mask=kept)
+        elif OP == "mean":
+            tl.store(second + at, n, mask=kept)
         elif OP != "norm1":
             tl.store(first + at, a, mask=kept)
             tl.store(second + at, b, mask=kept)
@@ -118,10 +122,16 @@ def forward(
     keepdim: bool,
     dtype: torch.dtype | None = None,
     *__: Any,
-) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """The result, and what the gradient needs; ``dtype`` is the result's."""
-    out, _, saved = reduce(op, data, mask, dims, dtype)
-    return out if keepdim else out.squeeze(dims), saved
+) -> tuple[Any, tuple[Tensor, ...]]:
+    """The result, and what the gradient needs; ``dtype`` is the result's.
+
+    Where it is valid is kept with the mask; a mean gives it, too.
+    """
+    out, valid, saved = reduce(op, data, mask, dims, dtype)
+    if not keepdim:
+        out, valid = out.squeeze(dims), valid.squeeze(dims)
+    known.keep_any(mask, dims, keepdim, valid)
+    return (out, valid) if op == "mean" else out, saved
 
 
 def reduce(
@@ -149,7 +159,7 @@ def reduce(
             *parts, *results, *found, table.kept, sizes.splits, table.near, table.strides[2], **how | {"BK": high},
             BS=layout.power_of_two(sizes.splits),
         )  # fmt: skip
-    return out, valid, (data if op != "sum" else data.new_empty(0), mask, *found)
+    return out, valid, (data.new_empty(0) if op in LINEAR else data, mask, *found)
 
 
 def _stats(op: str, acc: torch.dtype, shape: Any, data: Tensor) -> tuple[Tensor, ...]:

@@ -27,15 +27,15 @@ def _spread(
     b = grad
     if (OP != "sum") and (OP != "nansum") and (OP != "norm1"):
         a = tl.load(first + own, mask=kept, other=0).to(ACC)
-        if (OP != "logsumexp") and (OP != "norm2"):
+        if (OP != "logsumexp") and (OP != "norm2"):  # of a mean their number
             b = tl.load(second + own, mask=kept, other=0).to(ACC)
     for i in range(steps):
         r = indices(tl.program_id(1) * steps + i, BR, WIDE)
         inside = kept & (r < R)[None, :]
         v = load_mask(m, down(k, near, ms, K2) + across(r, near, ms, R2), inside)
         at = down(k, near, ds, K2) + across(r, near, ds, R2)
-        if OP == "sum":
-            slope = grad + tl.zeros([BK, BR], ACC)
+        if (OP == "sum") or (OP == "mean"):
+            slope = (grad / tl.maximum(b, 1) if OP == "mean" else grad) + tl.zeros([BK, BR], ACC)
         else:
             d = load_valid(x, down(k, near, xs, K2) + across(r, near, xs, R2), v, ACC)
             slope = _slope(grad, a, b, d, OP)
@@ -45,7 +45,9 @@ def _spread(
 @triton.jit
 def _slope(grad, a, b, d, OP: tl.constexpr):
     """The gradient of a valid entry ``d``, for that of the result; ``a`` and ``b`` are what was saved of the row."""
-    if OP == "nansum":
+    if OP == "mean":
+        return grad / tl.maximum(b, 1)
+    elif OP == "nansum":
         return tl.where(is_nan(d), 0.0, grad + d * 0.0)
     elif OP == "norm1":
         return grad * _sign(d)
@@ -77,10 +79,11 @@ def _sign(d):
 
 
 def backward(
-    op: str, saved: Sequence[Tensor], grad: Tensor, _: Any, dims: Dims, keepdim: bool, *__: Any
+    op: str, saved: Sequence[Tensor], grad: Any, _: Any, dims: Dims, keepdim: bool, *__: Any
 ) -> tuple[Tensor, None]:
-    """The gradient of the data."""
+    """The gradient of the data; of a mean ``grad`` is a pair, the second for where it is valid, which has none."""
     data, mask, first, second, _number = saved
+    grad = grad[0] if op == "mean" else grad
     shape = mask.shape
     grad = layout.restore(grad, dims, keepdim).expand(shape)
     back = data.new_empty(shape) if data.shape != shape else torch.empty_like(data)
@@ -100,7 +103,11 @@ def backward(
     return back, None
 
 
-def twice(saved: Sequence[Tensor], grad: Tensor, _: Any, dims: Dims, keepdim: bool, *__: Any) -> Any:
-    """That of a sum in plain steps, which need no data."""
-    like, mask = saved[:2]
-    return select(layout.restore(grad, dims, keepdim).to(like.dtype).expand(mask.shape), mask, 0), None
+def twice(saved: Sequence[Tensor], grad: Any, _: Any, dims: Dims, keepdim: bool, *__: Any) -> Any:
+    """That of a sum or a mean in plain steps, which need no data."""
+    like, mask, _first, number, _number = saved
+    if isinstance(grad, tuple):
+        share = layout.restore(grad[0], dims, keepdim) / number.clamp_min(1)
+    else:
+        share = layout.restore(grad, dims, keepdim)
+    return select(share.to(like.dtype).expand(mask.shape), mask, 0), None

@@ -3,7 +3,7 @@
 ====================  ===========================================  ========================
 ops                   the first                                    the second
 ====================  ===========================================  ========================
-sum, nansum, norms    the sum
+sum, mean, norms      the sum, as of nansum
 amax, amin, norminf   the greatest (of amin: of the negatives)     how often it was seen
 prod                  the product of what is not 0                 the number of zeros
 logsumexp             the greatest                                 the sum of ``exp(x - it)``
@@ -32,7 +32,7 @@ def initial(BK: tl.constexpr, BR: tl.constexpr, OP: tl.constexpr, ACC: tl.conste
 @triton.jit
 def step(a, b, d, v, OP: tl.constexpr):
     """Both numbers with one more entry ``d``, which is 0 where it is not valid."""
-    if OP == "sum":
+    if (OP == "sum") or (OP == "mean"):
         return a + d, b
     elif OP == "nansum":
         return a + tl.where(is_nan(d), 0.0, d), b
@@ -91,7 +91,9 @@ def join(a, b, OP: tl.constexpr):
 @triton.jit
 def finish(a, b, n, OP: tl.constexpr):
     """The result."""
-    if OP == "norm2":
+    if OP == "mean":
+        return a / tl.maximum(n, 1).to(a.dtype)
+    elif OP == "norm2":
         return tl.sqrt(a)
     elif OP == "prod":
         return tl.where(b > 0, a * 0.0, a)
