@@ -262,7 +262,7 @@ def test_special_values_of_valid_entries() -> None:
     assert share.tolist() == [[1, 0, 0], [0.5, 0.5, 0], [1, 0, 0], [1, 0, 0]]  # a NaN is attained by every NaN
 
 
-@pytest.mark.parametrize("entry", ["softmax", "sum", "squares", "norm2", "loss", "class_loss"])
+@pytest.mark.parametrize("entry", ["softmax", "sum", "variance", "norm2", "loss", "class_loss"])
 def test_the_table_runs_them_under_autograd(entry: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Through an op of the package: values, gradients, and the gradient of the gradient, which is the formula's."""
     calls = []
@@ -277,7 +277,7 @@ def test_the_table_runs_them_under_autograd(entry: str, monkeypatch: pytest.Monk
     op = {
         "softmax": lambda x: mt.softmax(x, 1, mask=mask),
         "sum": lambda x: mt.sum(x, 1, mask=mask),
-        "squares": lambda x: mt.std(x, 1, mask=mask, correction=0, fill_value=0),
+        "variance": lambda x: mt.std(x, 1, mask=mask, correction=0, fill_value=0),
         "norm2": lambda x: torch.linalg.vector_norm(mt.as_masked_tensor(x, mask), dim=1),
         "loss": lambda x: F.binary_cross_entropy_with_logits(x, mt.as_masked_tensor(x.detach() > 0, mask).double()),
         "class_loss": lambda x: F.cross_entropy(

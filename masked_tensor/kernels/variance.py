@@ -1,4 +1,4 @@
-"""The sum of squared distances from the mean of the n valid entries, which variances are made of.
+"""Variances, and the sum of squared distances from the mean of the n valid entries, which they are made of.
 
 On the CPU squares are added up in float64: those of float32 leave its range.  A mean in the precision of the data is
 rounded, so that the distances d do not quite add up to 0: ``sum(d ** 2) - sum(d) ** 2 / n`` makes up for it.
@@ -16,11 +16,47 @@ from ..fill import can_fill_bits
 from ..pair import Pair, Payload
 from ..select import guard, select, zero_masked, zero_masked_inplace
 from . import chunks
-from .precision import WIDER
-from .squares import abs_squared
-from .table import KERNELS, Kernel
+from .precision import WIDER, wide_dtype
+from .reductions import mean
+from .squares import abs_squared, safe_sqrt
+from .table import KERNELS, Kernel, run
 
 Dims = tuple[int, ...]
+
+
+def variance(
+    data: Tensor, mask: Tensor, payload: Payload, dims: Dims, keepdim: bool, correction: float, root: bool, both: bool
+) -> tuple[Tensor, ...]:
+    """``sum(abs(x - mean) ** 2) / (n - correction)``, or its root, rounded once, and where ``n > correction``.
+
+    With ``both`` the mean, too, and where ``n > 0``.
+    """
+    keep = keepdim or len(dims) < data.dim()  # what is reduced as a whole broadcasts as it is
+    dtype, real = wide_dtype(data), data.dtype.to_real() if data.is_complex() else data.dtype
+    number, divisor, valid = _divisors(mask, dims, keep, correction, dtype)
+    result = run("squares", formula, (data, mask, number), payload, dims, keep, dtype) / divisor
+    if keep and not keepdim:
+        result, valid = result.squeeze(dims), valid.squeeze(dims)
+    result = (safe_sqrt(result) if root else result).to(real)
+    return (result, valid, *mean(data, mask, payload, dims, keepdim, real)) if both else (result, valid)
+
+
+def _divisors(mask: Tensor, dims: Dims, keepdim: bool, correction: float, dtype: torch.dtype) -> tuple[Tensor, ...]:
+    """What the mean and the sum of squares are divided by, and where the variance is valid."""
+    dtype = dtype.to_real() if dtype.is_complex else dtype
+
+    def make() -> tuple[Tensor, ...]:
+        count = masks.count(mask, dims, keepdim)
+        enough = masks.any_along(mask, dims, keepdim, max(correction, 0))
+        valid = count > max(correction, 0) if enough is None else enough
+        if correction == int(correction):
+            divisor = (count - correction).clamp_min(1).to(dtype)
+        else:  # an int64 tensor less a Python float is float32
+            divisor = torch.where(valid, (count.double() - correction).to(dtype), 1)
+        return count.clamp_min(1).to(dtype), divisor, valid
+
+    found: tuple[Tensor, ...] = masks.derive(mask, ("variance", dims, keepdim, correction, dtype), make)
+    return found
 
 
 def formula(

@@ -141,15 +141,24 @@ def softmaxes() -> Iterator[Case]:
 
 
 def variances() -> Iterator[Case]:
-    for layout, (shape, dims) in LAYOUTS.items():
+    for i, (layout, (shape, dims)) in enumerate(LAYOUTS.items()):
         x, mask, keep = torch.randn(shape, dtype=torch.float64) + 50, masked(shape), layout in ("rows", "all")
+        for root, both, correction in ((False, i > 1, i % 3), (True, i < 2, 1.5)):
+            yield Case(
+                f"variance-{layout}-{root}", "variance", (x, mask), (None, dims, keep, correction, root, both),
+                variance, {0: mask}, constant=(1, 3),
+            )  # fmt: skip
 
-        def formula(x: Tensor, mask: Tensor, number: Tensor, _: Any, dims: Dims, keep: bool, __: Any) -> Tensor:
-            mean = torch.where(mask, x, 0).sum(dims, True) / mask.sum(dims, True).clamp(min=1)
-            return torch.where(mask, x - mean, 0).square().sum(dims, keep)
 
-        number = mask.sum(dims, keep).clamp(min=1).double()
-        yield Case(f"squares-{layout}", "squares", (x, mask, number), (None, dims, keep, WIDE), formula, {0: mask})
+def variance(
+    x: Tensor, mask: Tensor, _: Any, dims: Dims, keep: bool, correction: float, root: bool, both: bool
+) -> tuple[Tensor, ...]:
+    number, kept = mask.sum(dims, True), mask.sum(dims, keep)
+    mean = torch.where(mask, x, 0).sum(dims, True) / number.clamp(min=1)
+    squares = torch.where(mask, x - mean, 0).square().sum(dims, keep)
+    result = squares / torch.where(kept > correction, kept - correction, 1)
+    result = torch.where(squares > 0, torch.where(squares > 0, result, 1).sqrt(), 0) if root else result
+    return (result, kept > correction, mean.reshape(kept.shape), kept > 0)[: 4 if both else 2]
 
 
 # ---------------------------------------------------------------------------------------------------------------- norms
