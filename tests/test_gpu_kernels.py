@@ -22,6 +22,7 @@ from torch import Tensor  # noqa: E402
 
 import masked_tensor as mt  # noqa: E402
 from masked_tensor import fill, kernels, masks, settings  # noqa: E402
+from masked_tensor.kernels import reductions  # noqa: E402
 from masked_tensor.kernels.gpu.entries import ENTRIES  # noqa: E402
 from masked_tensor.kernels.gpu.fill import fill_  # noqa: E402
 from masked_tensor.kernels.gpu.layout import wide_dtype  # noqa: E402
@@ -165,8 +166,10 @@ def both_ways(entry: str) -> Callable[[], list[Tensor]]:
         grads = [torch.ones_like(r) if is_float(r) and i not in case.constant else None for i, r in enumerate(found)]
         if entry == "standardize":
             grads[1:] = [None] * 3
-        back = kernel.backward(saved, tuple(grads) if isinstance(result, tuple) else grads[0], *options)
-        return [t for t in (*found, *back) if isinstance(t, Tensor)]
+        back = kernel.backward and kernel.backward(
+            saved, tuple(grads) if isinstance(result, tuple) else grads[0], *options
+        )
+        return [t for t in (*found, *(back or ())) if isinstance(t, Tensor)]
 
     return run
 
@@ -238,6 +241,21 @@ def test_a_fill_in_place_writes_what_is_masked_alone(dtype: torch.dtype) -> None
     ):
         assert fill_(x, mask, 1)
         assert torch.equal(x, torch.where(mask, data, torch.ones_like(data)))
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.uint8, torch.int16, torch.int64])
+def test_any_all_and_counts_of_whole_numbers(dtype: torch.dtype) -> None:
+    x, mask = torch.randint(0, 2, (6, 9), device=DEVICE).to(dtype)[:, ::2], torch.rand(6, 5, device=DEVICE) > 0.5
+    mask[1] = False
+    for entry, formula in (
+        ("any", reductions.any_nonzero),
+        ("all", reductions.all_nonzero),
+        ("count_nonzero", reductions.count_nonzero),
+    ):
+        assert ENTRIES[entry].serves(x, mask, 1, True) is None
+        found, wanted = ENTRIES[entry].forward(x, mask, 1, True)[0], formula(x, mask, 1, True)
+        assert torch.equal(found, wanted)
+        assert found.dtype is wanted.dtype
 
 
 def test_special_values_of_valid_entries() -> None:

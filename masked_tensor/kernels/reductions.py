@@ -25,6 +25,7 @@ from .precision import rounds_noticeably
 from .table import ANY, KERNELS, Kernel, run
 
 Dims = tuple[int, ...]
+Dim = int | Sequence[int] | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -181,6 +182,25 @@ def norm_formula(
     cast = dtype is not None and (filled.is_floating_point() or filled.is_complex())  # others raise in torch's words
     result: Tensor = op(filled.to(dtype) if cast else filled, p, *given, **keywords)
     return result
+
+
+def any_nonzero(data: Tensor, mask: Tensor, dim: Dim, keepdim: bool) -> Tensor:
+    """Whether a valid entry is nonzero, as NaN is; False where nothing is valid."""
+    return masks.any(masks.logical_and(_nonzero(data), mask), dim, keepdim)
+
+
+def all_nonzero(data: Tensor, mask: Tensor, dim: Dim, keepdim: bool) -> Tensor:
+    """Whether each is; True where nothing is valid."""
+    return masks.all(_nonzero(data) | ~mask, dim, keepdim)
+
+
+def count_nonzero(data: Tensor, mask: Tensor, dim: Dim, keepdim: bool) -> Tensor:
+    """How many are."""
+    return masks.count(masks.logical_and(_nonzero(data), mask), dim, keepdim)
+
+
+def _nonzero(data: Tensor) -> Tensor:
+    return data if data.dtype is torch.bool else data != 0
 
 
 FORMULAS = {name: partial(_reduce, how, False) for name, how in _HOW.items()}

@@ -60,7 +60,9 @@ class Kernel:
 ANY = "any"  #: the type of device of a kernel that serves each that has none of its own
 KERNELS: dict[tuple[str, str], Kernel] = {}  #: by op and type of device
 #: Rules ask for these, too, which no device has here without packages of its own.
-NAMED = frozenset({"mean", "variance", "loss", "class_loss", "norm1", "norm2", "norminf"})
+NAMED = frozenset(
+    {"any", "all", "count_nonzero", "mean", "variance", "loss", "class_loss", "norm1", "norm2", "norminf"}
+)
 ROOMS: dict[str, str] = {}  #: by type of device: the module with its kernels, not imported yet
 if os.environ.get("MASKED_TENSOR_KERNELS") == "on":  # they are tested without a GPU, and were not measured on one
     ROOMS["cuda"] = ".gpu.register"

@@ -12,6 +12,8 @@ from torch import Tensor
 
 from .. import kernels, masks, pair, shapes
 from ..kernels import reduce
+from ..kernels.reductions import all_nonzero, any_nonzero
+from ..kernels.reductions import count_nonzero as count
 from ..kernels.reductions import mean as average
 from ..op import Op
 from ..packing import reduction as packed
@@ -87,35 +89,31 @@ def logsumexp(x: Pair, dim: Dim, keepdim: bool = False) -> Pair:
 
 def any(x: Pair, dim: Dim = None, keepdim: bool = False) -> Pair:
     """Whether a valid entry is nonzero; False where nothing is valid."""
-    return _logical(x, dim, keepdim, masks.any, masks.logical_and(nonzero(x.data), x.mask))
+    return _logical("any", any_nonzero, x, dim, keepdim)
 
 
 def all(x: Pair, dim: Dim = None, keepdim: bool = False) -> Pair:
     """Whether every valid entry is nonzero; True where nothing is valid."""
-    return _logical(x, dim, keepdim, masks.all, nonzero(x.data) | ~x.mask)
+    return _logical("all", all_nonzero, x, dim, keepdim)
 
 
-def nonzero(data: Tensor) -> Tensor:
-    return data if data.dtype is torch.bool else data != 0
-
-
-def _logical(x: Pair, dim: Dim, keepdim: bool, kernel: Callable[..., Tensor], data: Tensor) -> Pair:
-    result = data if _nothing(dim, data) else kernel(data, dim, keepdim)
+def _logical(name: str, formula: Callable[..., Tensor], x: Pair, dim: Dim, keepdim: bool) -> Pair:
     dtype = torch.uint8 if x.data.dtype is torch.uint8 else torch.bool  # as the plain op
+    if isinstance(dim, Sequence) and len(dim) == 0 and x.data.dim() > 0:
+        result = formula(x.data.unsqueeze(0), x.mask.unsqueeze(0), 0, False)  # reduces nothing, unlike ``sum(x, ())``
+        return Pair(result.to(dtype), x.mask)
+    data = x.data.detach() if x.data.requires_grad else x.data
+    result = kernels.run(name, formula, (data, x.mask), dim, keepdim)
     result = result.to(dtype).contiguous()  # one byte stands for all of a mask without entries
-    return Pair(result, x.mask if _nothing(dim, data) else masks.reduce_validity(x.mask, dim, keepdim))
-
-
-def _nothing(dim: Dim, data: Tensor) -> bool:
-    """``any(x, dim=())`` reduces nothing, unlike ``sum(x, dim=())``."""
-    return isinstance(dim, Sequence) and len(dim) == 0 and data.dim() > 0
+    return Pair(result, masks.reduce_validity(x.mask, dim, keepdim))
 
 
 def count_nonzero(x: Pair, dim: Dim = None) -> Pair:
     """The number of valid entries that are not 0: a count, which is 0 and valid where no entry is."""
     if strict_counts.KNOWN:
         strict_counts.refuse("count_nonzero", x)
-    return pair.plain_pair(masks.count(masks.logical_and(nonzero(x.data), x.mask), dim))
+    data = x.data.detach() if x.data.requires_grad else x.data
+    return pair.plain_pair(kernels.run("count_nonzero", count, (data, x.mask), dim, False))
 
 
 def trace(x: Pair) -> Pair:

@@ -53,6 +53,7 @@ def masked(shape: tuple[int, ...], empty: bool = True) -> Tensor:
 def cases() -> Iterator[Case]:
     torch.manual_seed(0)
     yield from reductions()
+    yield from logicals()
     yield from softmaxes()
     yield from variances()
     yield from norms()
@@ -121,6 +122,33 @@ def reductions() -> Iterator[Case]:
             f"{op}-padding", op, (x, mask), (None, (0,), False, None),
             lambda x, mask, *_, fill=fill, way=way: way(torch.where(mask, x, fill), (0,), False), {0: mask},
         )  # fmt: skip
+
+
+LOGICAL: dict[str, Callable[[Tensor, Tensor], Tensor]] = {  # of True where an entry is nonzero, and the mask
+    "any": lambda x, mask: x & mask,
+    "all": lambda x, mask: x | ~mask,
+    "count_nonzero": lambda x, mask: x & mask,
+}
+
+
+def logicals() -> Iterator[Case]:
+    for i, op in enumerate(LOGICAL):
+        for layout, dim in (("rows", 1), ("inside", (1,)), ("all", None)):
+            shape, dims = LAYOUTS[layout]
+            x, mask = torch.randn(shape, dtype=torch.float64).round(), masked(shape)
+            x = torch.where(x.sum(dims[0], True) > 0, x, float(i == 1))  # some slices are alike
+
+            def formula(x: Tensor, mask: Tensor, dim: Any, keep: bool, op: str = op, dims: Any = dims) -> Tensor:
+                found = LOGICAL[op](x != 0, mask).sum(dims, keep)
+                return (
+                    found == mask.new_ones(x.shape).sum(dims, keep)
+                    if op == "all"
+                    else found > 0
+                    if op == "any"
+                    else found
+                )
+
+            yield Case(f"{op}-{layout}", op, (x, mask), (dim, op == "any"), formula, {0: mask}, ())
 
 
 def softmaxes() -> Iterator[Case]:

@@ -12,14 +12,23 @@ from torch import Tensor
 
 from ..softmax import twice
 from ..table import Kernel
-from . import cross_entropy, losses, reduce, reduce_backward, softmax, standardize, standardize_backward, variance
+from . import (
+    cross_entropy,
+    losses,
+    reduce,
+    reduce_backward,
+    softmax,
+    standardize,
+    standardize_backward,
+    variance,
+)
 
 
 def _kernel(forward: Any, backward: Any, serves: Any, *constant: int, twice: Any = None) -> Kernel:
     """``constant``: the results that have no gradient."""
     return Kernel(
         where_they_lie(forward),
-        where_they_lie(backward),
+        None if backward is None else where_they_lie(backward),
         serves,
         twice,
         constant=(lambda *_: constant) if constant else None,
@@ -58,6 +67,8 @@ for _name in reduce.REDUCTIONS:
         *((1,) if _name == "mean" else ()),
         twice=reduce_backward.twice if _name in reduce.LINEAR else None,
     )
+for _name in reduce.LOGICAL:
+    ENTRIES[_name] = _kernel(partial(reduce.logical, _name), None, partial(reduce.serves_logical, _name))
 
 
 @contextmanager

@@ -14,6 +14,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from ... import shapes
 from ...masks import known
 from . import layout
 from .reduce_states import finish, initial, join, step
@@ -22,6 +23,8 @@ from .tiles import across, down, indices, load_mask, load_valid
 KEPT = ("mean", "norm2", "amax", "amin", "norminf", "prod", "logsumexp")  # what a gradient needs is saved
 REDUCTIONS = ("sum", "nansum", "norm1", *KEPT)
 LINEAR = ("sum", "mean")  # a gradient needs no data
+LOGICAL = ("any", "all", "count_nonzero")  # of numbers of any kind, without a gradient
+_WHOLE = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 Dims = tuple[int, ...]
 TL = {torch.float32: tl.float32, torch.float64: tl.float64}
 
@@ -134,6 +137,22 @@ def forward(
     return (out, valid) if op == "mean" else out, saved
 
 
+def serves_logical(op: str, data: Tensor, mask: Tensor, dim: Any, keepdim: bool) -> str | None:
+    """The same of any, all and count_nonzero."""
+    found = None if data.dtype in _WHOLE and data.numel() else layout.refuses(data, mask)
+    if found:
+        return found
+    dims = shapes.canonical_dims(dim, data.dim())
+    return "dimensions that do not lie as rows" if _table(data, mask, dims) is None else None
+
+
+def logical(op: str, data: Tensor, mask: Tensor, dim: Any, keepdim: bool) -> tuple[Tensor, tuple[()]]:
+    """any, all and count_nonzero."""
+    data = data.view(torch.uint8) if data.dtype is torch.bool else data
+    dtype = torch.int64 if op == "count_nonzero" else torch.bool
+    return forward(op, data, mask, None, shapes.canonical_dims(dim, data.dim()), keepdim, dtype)[0], ()
+
+
 def reduce(
     op: str, data: Tensor, mask: Tensor, dims: Dims, dtype: torch.dtype | None = None
 ) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
@@ -146,7 +165,7 @@ def reduce(
     save, split = op in KEPT, sizes.splits > 1
     found = _stats(op, acc, small if save else (0,), data)
     parts = _stats(op, acc, (sizes.splits, table.kept), data) if split else found
-    results = out, valid.view(torch.uint8)
+    results = out.view(torch.uint8) if out.dtype is torch.bool else out, valid.view(torch.uint8)
     how = {"OP": op, "BK": sizes.kept, "K2": table.two[0], "WIDE": sizes.wide, "SAVE": save}
     _reduce[(sizes.programs, sizes.splits)](
         data, layout.as_bytes(mask, shape), *results, *parts, table.kept, table.reduced, sizes.steps,

@@ -4,6 +4,8 @@
 ops                   the first                                    the second
 ====================  ===========================================  ========================
 sum, mean, norms      the sum, as of nansum
+any, count_nonzero    nothing                                      how many are not 0
+all                   nothing                                      how many are 0
 amax, amin, norminf   the greatest (of amin: of the negatives)     how often it was seen
 prod                  the product of what is not 0                 the number of zeros
 logsumexp             the greatest                                 the sum of ``exp(x - it)``
@@ -32,7 +34,11 @@ def initial(BK: tl.constexpr, BR: tl.constexpr, OP: tl.constexpr, ACC: tl.conste
 @triton.jit
 def step(a, b, d, v, OP: tl.constexpr):
     """Both numbers with one more entry ``d``, which is 0 where it is not valid."""
-    if (OP == "sum") or (OP == "mean"):
+    if (OP == "any") or (OP == "count_nonzero"):
+        return a, b + (v & (d != 0)).to(tl.int32)
+    elif OP == "all":
+        return a, b + (v & (d == 0)).to(tl.int32)
+    elif (OP == "sum") or (OP == "mean"):
         return a + d, b
     elif OP == "nansum":
         return a + tl.where(is_nan(d), 0.0, d), b
@@ -91,7 +97,13 @@ def join(a, b, OP: tl.constexpr):
 @triton.jit
 def finish(a, b, n, OP: tl.constexpr):
     """The result."""
-    if OP == "mean":
+    if OP == "any":
+        return (b > 0).to(tl.uint8)
+    elif OP == "all":
+        return (b == 0).to(tl.uint8)
+    elif OP == "count_nonzero":
+        return b
+    elif OP == "mean":
         return a / tl.maximum(n, 1).to(a.dtype)
     elif OP == "norm2":
         return tl.sqrt(a)
