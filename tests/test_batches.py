@@ -2,10 +2,11 @@
 
 import copy
 import pickle
-from collections import namedtuple
+from collections import OrderedDict, UserDict, namedtuple
 from collections.abc import Callable
 from functools import partial
 from itertools import product
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -203,7 +204,18 @@ def test_attention_masks() -> None:
 def test_attention_masks_of_a_real_tokenizers_batch() -> None:
     encoding = pytest.importorskip("transformers").BatchEncoding
     batch = encoding({"input_ids": tensor([[5, 6], [7, 0]]), "attention_mask": tensor([[1, 1], [1, 0]])})
-    assert mt.from_attention_mask(batch)["input_ids"].tolist() == [[5, 6], [7, None]]
+    made = mt.from_attention_mask(batch)
+    assert type(made) is encoding and list(made) == ["input_ids"] and "attention_mask" in batch
+    assert made["input_ids"].tolist() == [[5, 6], [7, None]]
+    assert made.to("meta")["input_ids"].is_meta
+
+
+@pytest.mark.parametrize("kind", [dict, OrderedDict, UserDict, MappingProxyType])
+def test_attention_masks_of_a_mapping_of_any_class(kind: Any) -> None:
+    batch = kind({"attention_mask": tensor([[1, 1], [1, 0]]), "input_ids": tensor([[5, 6], [7, 0]])})
+    made = mt.from_attention_mask(batch)
+    assert type(made) is (dict if kind is MappingProxyType else kind) and len(batch) == 2
+    assert list(made) == ["input_ids"] and made["input_ids"].tolist() == [[5, 6], [7, None]]
 
 
 Sample = namedtuple("Sample", "x y")

@@ -1316,6 +1316,16 @@ def test_functional_forms() -> None:
         """mask must broadcast to input's shape (2,), got a mask of shape (3,)""",
     )
     refused(
+        ValueError,
+        lambda: mt.sum(ones(2, 3, 4), mask=ones(2, dtype=torch.bool)),
+        """mask must broadcast to input's shape (2, 3, 4), got a mask of shape (2,); use mask[..., None, None]""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.cross_entropy(ones(2, 3, 4), torch.zeros(2, 4).long(), mask=ones(2, 4, dtype=torch.bool)),
+        """mask must broadcast to input's shape (2, 3, 4), got a mask of shape (2, 4); if it is the mask of the target, give target_mask=""",
+    )
+    refused(
         RuntimeError,
         lambda: mt.argmax(ones(2, dtype=torch.complex64)),
         """argmax(): complex numbers have no order, got torch.complex64""",
@@ -1512,6 +1522,11 @@ def test_arguments_of_ops() -> None:
         RuntimeError,
         lambda: torch.ops.aten.multi_margin_loss(x, torch.zeros(4, dtype=torch.int64), 3),
         """only p == 1 and p == 2 supported""",
+    )
+    refused(
+        IndexError,
+        lambda: F.cross_entropy(x, mt.masked_tensor([9, 0, 0, 0], True)),
+        """Target 9 is out of bounds. It is valid under the target's mask (True = valid); if that marks missing labels, pass ~mask""",
     )
     refused(
         RuntimeError,
@@ -2779,7 +2794,7 @@ def test_flat_modules() -> None:
     refused(
         ValueError,
         lambda: module(x, weights=mt.from_lengths(ones(2, 3), [3, 2])),
-        """mt.flat: two inputs have different lengths, [3, 2] and [3, 1] of batches (2, 3) and (2, 3); all that is masked must have the same steps; of an encoder-decoder make the encoder flat, mt.flat(model.encoder)""",
+        """mt.flat: two inputs have different lengths: weights= [3, 2] in a batch (2, 3), argument 0 [3, 1] in a batch (2, 3); all that is masked must have the same steps; of an encoder-decoder make the encoder flat, mt.flat(model.encoder)""",
     )
     refused(
         ValueError,

@@ -95,8 +95,10 @@ def check_mask(mask: Any, data: Tensor, name: str = "input") -> Tensor:
     if not shapes.can_expand(mask.shape, data.shape) and (
         layouts.is_sparse(data) or not shapes.can_broadcast(mask.shape, data.shape)
     ):
+        leads = 0 < mask.dim() < data.dim() and mask.shape == data.shape[: mask.dim()]
+        hint = f"; use mask[..., {', '.join(['None'] * (data.dim() - mask.dim()))}]" if leads else ""
         raise ValueError(
-            f"mask must broadcast to {name}'s shape {tuple(data.shape)}, got a mask of shape {tuple(mask.shape)}"
+            f"mask must broadcast to {name}'s shape {tuple(data.shape)}, got a mask of shape {tuple(mask.shape)}{hint}"
         )
     return mask if mask.dtype is torch.bool else layouts.nonzero(mask)
 

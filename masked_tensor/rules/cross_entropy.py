@@ -72,7 +72,14 @@ def _class_loss(
     labels = _per_sample(data, pair.as_pair(target), dim)
     weights = (None, None) if classes is None else (classes.data, classes.mask if type(weight) is Pair else None)
     operands = data, x.mask if type(x) is Pair else None, labels.data, labels.mask, *weights
-    found = kernels.run("class_loss", formula, operands, dim, kind, reduction, ignored, smoothing)
+    try:
+        found = kernels.run("class_loss", formula, operands, dim, kind, reduction, ignored, smoothing)
+    except IndexError as error:
+        if type(target) is not Pair:
+            raise
+        raise IndexError(
+            f"{error} It is valid under the target's mask (True = valid); if that marks missing labels, pass ~mask"
+        ) from error
     if reduction == NONE:
         return Pair(found[0], found[1], Payload.ZERO)
     return finish_average(*found, empty=labels.mask.numel() == 0, reduction=reduction, kind=kind)

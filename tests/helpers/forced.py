@@ -38,8 +38,10 @@ def fits(x: MaskedTensor) -> bool:
 
 def forced(x: MaskedTensor, dims: tuple[int, int] = (0, 1)) -> MaskedTensor:
     """Packed, at a capacity if the run asks for one."""
-    made = x.packed(dims)
-    return x.packed(dims, capacity=made._packed.stored[0] + MORE) if MORE and made._packed is not None else made
+    if not MORE:
+        return x.packed(dims)
+    made = x.unpacked().packed(dims)  # what is packed already, as all is with MASKED_TENSOR_PACKED, may be so by others
+    return made if made._packed is None else x.packed(dims, capacity=made._packed.stored[0] + MORE)
 
 
 @contextmanager

@@ -3,7 +3,9 @@
 One convention: batch first, ``dim`` is where the time lies in the batch, ``padding_side`` is where the padding goes.
 """
 
+from collections import UserDict
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from functools import partial
 from typing import Any
 
@@ -360,8 +362,8 @@ def _runs(nested: Any, steps: Callable[[int], int]) -> Packed | None:
 def from_attention_mask(inputs: Any, attention_mask: Any = None, *, dim: int = 1) -> Any:
     """The output of a tokenizer or feature extractor, masked where its ``attention_mask`` is 0.
 
-    Of a mapping (a ``BatchEncoding``), every tensor that has the mask's batch and time is masked, and the mask itself
-    is left out.
+    In a mapping, every tensor that has the mask's batch and time is masked, and the mask itself is left out. A
+    ``BatchEncoding`` or ``BatchFeature`` gives one of the same class, which still has ``.to(device)``.
 
     Args:
         inputs (Tensor): Data ``(B, T, ...)`` of any dtype, or a mapping of such tensors.
@@ -369,7 +371,8 @@ def from_attention_mask(inputs: Any, attention_mask: Any = None, *, dim: int = 1
         dim (int, optional): The dimension of time, such as 2 for ``(B, C, T)``.
 
     Returns:
-        MaskedTensor or dict: Data of the shape and dtype of ``inputs``, or a dict of them.
+        MaskedTensor or mapping: Data of the shape and dtype of ``inputs``, or a mapping of them, of the class of
+            ``inputs`` if that is a dict or ``UserDict``, else a dict.
 
     Raises:
         TypeError: ``inputs`` is no mapping and no mask is given, or one of them is nothing that a tensor can be made
@@ -395,7 +398,7 @@ def from_attention_mask(inputs: Any, attention_mask: Any = None, *, dim: int = 1
         if found is None:
             raise KeyError("inputs have no attention_mask; ask the tokenizer for it: return_attention_mask=True")
         mask = _as_bool(found)
-        return {name: _expand_mask(value, mask, dim) for name, value in rest.items()}
+        return _as_mapping_of(inputs, {name: _expand_mask(value, mask, dim) for name, value in rest.items()})
     if attention_mask is None:
         raise TypeError("from_attention_mask takes a mapping with an attention_mask, or inputs and attention_mask")
     pair, mask = accepted_inputs.pair_of_input(inputs), _as_bool(attention_mask)
@@ -405,6 +408,16 @@ def from_attention_mask(inputs: Any, attention_mask: Any = None, *, dim: int = 1
             f"{tuple(mask.shape)}"
         )
     return mask_more(pair, ragged.per_step(mask.to(pair.data.device), pair.data, dim))
+
+
+def _as_mapping_of(inputs: Mapping[str, Any], made: dict[str, Any]) -> Any:
+    """``made`` as the kind of mapping that came, with what else that has, such as the encodings of a tokenizer."""
+    if not isinstance(inputs, dict | UserDict):
+        return made
+    result = copy(inputs)
+    result.clear()
+    result.update(made)
+    return result
 
 
 def _as_bool(attention_mask: Any) -> Tensor:

@@ -63,12 +63,12 @@ def _entered(given: Any, first: MaskedTensor, tokens: FlatTokens) -> Any:
         if x is first:
             return tokens.values
         if _is_batch(x):
-            return _flattened(x, tokens)
+            return _flattened(x, tokens, given)
         if isinstance(x, Tensor) and type(x) is not MaskedTensor and x.dim() > 1 and tuple(x.shape[:2]) == batch:
             return gathered(tokens, x)
         return x
 
-    labels = {name: _labels(value, tokens) for name, value in kept.items() if name == "labels" and _is_batch(value)}
+    labels = {name: _labels(value, tokens, given) for name, value in kept.items() if name == "labels" and _is_batch(value)}
     rest = {name: value for name, value in kept.items() if name not in labels}
     entered_args, entered_rest = tree_map(enter, (args, rest))
     return entered_args, {**entered_rest, **labels}
@@ -97,28 +97,31 @@ def _record(x: MaskedTensor) -> Packed:
     return stored
 
 
-def _flattened(x: MaskedTensor, tokens: FlatTokens) -> Tensor:
-    """An input beside the batch, or the batch itself, as plain tokens ``(1, N, ...)``."""
+def _flattened(x: MaskedTensor, tokens: FlatTokens, given: Any) -> Tensor:
+    """An input beside the batch as plain tokens ``(1, N, ...)``."""
     stored = _record(x)
     if stored.inner is not None:
         return to_flat(x).values  # raises, and names the step
     if not same_places(stored.grid.on(tokens.grid.device), tokens.grid):
-        raise ValueError(_other_lengths(stored, tokens))
+        raise ValueError(_other_lengths(stored, tokens, given, x))
     return tokens_of(stored).values
 
 
-def _other_lengths(stored: Packed, tokens: FlatTokens) -> str:
+def _other_lengths(stored: Packed, tokens: FlatTokens, given: Any, x: MaskedTensor) -> str:
+    first, (args, kwargs) = _batch_of(given), given
+    named = {f"argument {i}": value for i, value in enumerate(args)} | {f"{n}=": value for n, value in kwargs.items()}
+    names = [next(n for n, value in named.items() if any(t is y for t in tree_leaves(value))) for y in (x, first)]
     return (
-        f"mt.flat: two inputs have different lengths, {stored.grid.sizes} and {tokens.grid.sizes} of batches "
-        f"{tuple(stored.grid.shape)} and {tuple(tokens.grid.shape)}; all that is masked must have the same steps; "
+        f"mt.flat: two inputs have different lengths: {names[0]} {stored.grid.sizes} in a batch {stored.grid.shape}, "
+        f"{names[1]} {tokens.grid.sizes} in a batch {tokens.grid.shape}; all that is masked must have the same steps; "
         "of an encoder-decoder make the encoder flat, mt.flat(model.encoder)"
     )
 
 
-def _labels(x: MaskedTensor, tokens: FlatTokens) -> Tensor:
+def _labels(x: MaskedTensor, tokens: FlatTokens, given: Any) -> Tensor:
     """Masked labels at the tokens; those that are missing do not count."""
     if x.is_floating_point():
-        return _flattened(x, tokens)
+        return _flattened(x, tokens, given)
     if tuple(x.shape[:2]) != tokens.grid.shape:
         raise ValueError(
             f"mt.flat: labels of shape {tuple(x.shape)} beside a batch of shape {tuple(tokens.grid.shape)}"

@@ -289,7 +289,13 @@ def soft_margin_loss(
 
 def enter_sides(input: Tensor, target: Tensor, masking: Masking) -> tuple[Input, Input, Number | None]:
     """Both sides with their masks, and the fill value."""
-    return enter_input(input, masking.mask), enter_input(target, masking.target_mask, "target"), masking.fill_value
+    try:
+        first = enter_input(input, masking.mask)
+    except ValueError as error:
+        if isinstance(target, Tensor) and getattr(masking.mask, "shape", None) == target.shape:
+            raise ValueError(f"{error}; if it is the mask of the target, give target_mask=") from None
+        raise
+    return first, enter_input(target, masking.target_mask, "target"), masking.fill_value
 
 
 def reduction_number(name: str) -> int:
