@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -26,10 +27,13 @@ from masked_tensor.kernels import reductions  # noqa: E402
 from masked_tensor.kernels.gpu.entries import ENTRIES  # noqa: E402
 from masked_tensor.kernels.gpu.fill import fill_  # noqa: E402
 from masked_tensor.kernels.gpu.layout import wide_dtype  # noqa: E402
-from masked_tensor.kernels.gpu.reduce import REDUCTIONS, reduce  # noqa: E402
+from masked_tensor.kernels.gpu.reduce import LOGICAL, REDUCTIONS, reduce  # noqa: E402
 
+from .helpers import interpreter  # noqa: E402
 from .helpers.gpu_cases import SMALL, WAYS, Case, cases  # noqa: E402
 
+if not GPU:
+    interpreter.search_once()
 COUNT = 4  # the place of the number of valid entries, which is as exact as what is added up
 DEVICE = "cuda" if GPU else "cpu"
 CASES = list(cases())
@@ -95,9 +99,18 @@ def compare(found: Tensor, wanted: Tensor, dtype: torch.dtype, of: str) -> None:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(("number", "case"), list(enumerate(CASES)), ids=[case.name for case in CASES])
-def test_the_formula_is_the_oracle(number: int, case: Case) -> None:
-    dtype = (torch.float64, torch.float32, torch.float64, SHORT, torch.float64, NARROW)[number % 6]
+def in_each_format() -> Iterator[Any]:
+    """Every kernel in each format of numbers; reductions along other dimensions in one of them, in turn."""
+    seen, formats = set(), list(CLOSE)
+    for number, case in enumerate(CASES):
+        kind = (case.entry, case.name.endswith("True")) if case.entry in (*REDUCTIONS, *LOGICAL, "variance") else case
+        for dtype in formats if kind not in seen else (formats[number % 4],):
+            yield pytest.param(case, dtype, id=f"{case.name}-{str(dtype).removeprefix('torch.')}")
+        seen.add(kind)
+
+
+@pytest.mark.parametrize(("case", "dtype"), list(in_each_format()))
+def test_the_formula_is_the_oracle(case: Case, dtype: torch.dtype) -> None:
     kernel = ENTRIES[case.entry]
     own, plain = given(case, dtype)
     options = case.options_for(dtype)

@@ -25,7 +25,7 @@ WIDE = "the dtype to add up in"  #: stands in the options for that of the data
 Dims = tuple[int, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Case:
     """A call of ``ENTRIES[entry]``: float64 operands, None or masks in their places, and the options."""
 
