@@ -2243,7 +2243,7 @@ def test_means_over_parts() -> None:
     refused(
         RuntimeError,
         within(mt.mean_over()),
-        """mean_over saw no mean of a masked loss: plain tensors (mask the targets: masked_tensor(target, mask)), a loss that torch divides in Python (gaussian_nll_loss, kl_div with batchmean), or one written by hand; take such a mean with over.mean(entries), where `with mean_over() as over:`""",
+        """mean_over saw no mean of a masked loss: plain tensors (mask the targets: masked_tensor(target, mask)), a loss that torch divides in Python (kl_div with batchmean), or one written by hand; take such a mean with over.mean(entries), where `with mean_over() as over:`""",
     )
     refused(
         RuntimeError,

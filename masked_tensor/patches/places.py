@@ -77,6 +77,9 @@ TORCH_MASKED = (
 #: Divide by a size, or by the sum of all weights.
 TORCH_LOSSES = (Place("torch.nn.functional", "", ("mse_loss", "l1_loss", "kl_div", "multilabel_soft_margin_loss")),)
 
+#: Is written in Python, in twelve ops.
+WRITTEN_LOSSES = (Place("torch.nn.functional", "", ("gaussian_nll_loss",)),)
+
 #: Attends in some 22 ops, of which nobody sees the results.
 ATTENTION_FORWARD = (Place("torch.nn.functional", "", ("multi_head_attention_forward",)),)
 
@@ -115,7 +118,7 @@ PLACES = (
     *PAD_SHARDS, *PIPELINE_SENDS, *DATA_PARALLEL, *FSDP_PARAMETER, *FSDP_PARAMETERS, *FSDP_DIVISOR, *GATHER_STATE_DICT,
     *PLACE_STATE_DICT, *READ_EMPTY, *STAGE, *WRAP_FOR_GRAD, *UNWRAP_FOR_GRAD, *ADD_BATCH_DIM, *REMOVE_BATCH_DIM,
     *REQUIRE_GRAD, *AUTOGRAD_GRAD, *STANDARD_BASIS, *JVP, *BEGIN_LEVEL, *END_LEVEL, *CALL_FUNCTION, *TORCHSCRIPT,
-    *INITIALIZERS, *TORCH_MASKED, *TORCH_LOSSES, *ATTENTION_FORWARD, *READ_ATTRIBUTE,
+    *INITIALIZERS, *TORCH_MASKED, *TORCH_LOSSES, *WRITTEN_LOSSES, *ATTENTION_FORWARD, *READ_ATTRIBUTE,
 )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ def no_mean() -> RuntimeError:
     """``mean_over`` was left without having seen a mean."""
     return RuntimeError(
         "mean_over saw no mean of a masked loss: plain tensors (mask the targets: masked_tensor(target, mask)), a loss "
-        "that torch divides in Python (gaussian_nll_loss, kl_div with batchmean), or one written by hand; take such a "
+        "that torch divides in Python (kl_div with batchmean), or one written by hand; take such a "
         "mean with over.mean(entries), where `with mean_over() as over:`"
     )
 

@@ -4,12 +4,13 @@ from collections.abc import Callable
 from inspect import signature
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from ... import functional
 from ...engine.dynamo import mark_opaque
 from ...engine.tensor import MaskedTensor
-from ...patches.places import TORCH_LOSSES, rebind, wrap_when_imported
+from ...patches.places import TORCH_LOSSES, WRITTEN_LOSSES, rebind, wrap_when_imported
 
 _MAY_DIVIDE: dict[str, Callable[[Any, Any], bool]] = {  # by all weights, by all rows, by all classes; asked first
     "mse_loss": lambda args, kwargs: len(args) > 5 or kwargs.get("weight") is not None,
@@ -54,5 +55,24 @@ def _run_form(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return run
 
 
+def _run_at_once(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """The form where the shapes are those that need no thought; packed batches and compiled code take torch's steps."""
+
+    def run(
+        input: Any, target: Any, var: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
+    ) -> Tensor:
+        if not torch.compiler.is_compiling() and reduction in ("none", "mean", "sum"):
+            given = [x for x in (input, target, var) if type(x) is MaskedTensor]
+            spread = (input.shape, input.shape[:-1], (*input.shape[:-1], 1)) if given else ()
+            fits = not isinstance(var, Tensor) or var.shape in spread
+            if given and fits and input.shape == target.shape and not any(x.is_packed for x in given):
+                return functional.gaussian_nll_loss(input, target, var, full, eps, reduction)
+        return function(input, target, var, full, eps, reduction)
+
+    return run
+
+
 wrap_when_imported(TORCH_LOSSES, _run_form)
+wrap_when_imported(WRITTEN_LOSSES, _run_at_once)
+rebind(WRITTEN_LOSSES)
 rebind(TORCH_LOSSES)
