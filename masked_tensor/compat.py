@@ -236,6 +236,10 @@ def is_batched(x: Tensor) -> bool:
 mode_is_active: Callable[[], int] = torch._C._len_torch_dispatch_stack
 
 
+#: Whether one of many tensors is tracked, at the speed of C.
+any_requires_grad: Callable[..., bool] = torch._C._any_requires_grad  # type: ignore[attr-defined]  # not in the stub
+
+
 def is_functional_tensor(x: Tensor) -> bool:
     """Whether ``x`` is written to by a function that AOTAutograd makes a graph of."""
     return type(x) is FunctionalTensor
@@ -329,12 +333,12 @@ def current_trace() -> Any:
 
 
 __all__ = [
-    "COLLATE", "PRINT_OPTS", "RUNNING", "Formatter", "OpOverload", "OpOverloadPacket", "batched_gradient",
-    "checkpoint_will_recompute", "code_of", "computed_below", "count_groups", "current_node", "current_trace",
-    "default_device", "function_modes", "group_device", "group_timeout", "guarded_by", "has_forward_mode",
-    "has_real_memory", "has_tangent", "ignore_in_ddp", "in_dual_level", "in_functorch", "in_transform", "is_batched",
-    "is_fake", "is_functional_tensor", "is_readable_memory", "is_tracked", "is_wrapped",
-    "lent_parameters", "mode_is_active", "operator_names", "remove_mode", "run_eagerly", "schema", "set_buffers",
-    "shares_memory", "tree_flatten", "tree_leaves", "tree_map", "tree_unflatten",
+    "COLLATE", "PRINT_OPTS", "RUNNING", "Formatter", "OpOverload", "OpOverloadPacket", "any_requires_grad",
+    "batched_gradient", "checkpoint_will_recompute", "code_of", "computed_below", "count_groups", "current_node",
+    "current_trace", "default_device", "function_modes", "group_device", "group_timeout", "guarded_by",
+    "has_forward_mode", "has_real_memory", "has_tangent", "ignore_in_ddp", "in_dual_level", "in_functorch",
+    "in_transform", "is_batched", "is_fake", "is_functional_tensor", "is_readable_memory", "is_tracked",
+    "is_wrapped", "lent_parameters", "mode_is_active", "operator_names", "remove_mode", "run_eagerly", "schema",
+    "set_buffers", "shares_memory", "tree_flatten", "tree_leaves", "tree_map", "tree_unflatten",
     "unwrap_transforms", "without_modes", "wrapped_by_transform",
 ]  # fmt: skip

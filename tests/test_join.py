@@ -35,3 +35,23 @@ def test_a_stack_of_masks_that_are_constant_stays_small() -> None:
         assert torch.equal(stacked.get_mask(), torch.stack([x.get_mask(), y.get_mask()], dim))
         assert 0 in pair_of(stacked).mask.stride()
     assert pair_of(torch.stack([x, x])).mask.stride()[0] == 0  # parts of one tensor
+
+
+@pytest.mark.parametrize("tracked", [False, True])
+def test_many_views_are_joined_as_they_are_after_writes_through_others(tracked: bool) -> None:
+    """Views of several tensors, among plain and packed ones: each is up to date."""
+    bases = [
+        mt.masked_tensor(torch.arange(12.0).view(4, 3) + 100 * i, torch.arange(12).view(4, 3) % 3 > 0) for i in range(2)
+    ]
+    if tracked:
+        bases = [(b.requires_grad_() * 1) for b in bases]
+    views = [v for pair in zip(*bases, strict=True) for v in pair]
+    assert torch.stack(views)[0].tolist() == bases[0][0].tolist()
+    bases[1][2] = mt.masked_tensor([7.0, None, 9.0])
+    views[0].fill_(5.0)
+    expected = [row.tolist() for rows in zip(*bases, strict=True) for row in rows]
+    assert torch.stack(views).tolist() == expected == torch.stack([*views, torch.ones(3)]).tolist()[:-1]
+    assert torch.cat(views).requires_grad is tracked
+    if tracked:
+        (gradient,) = torch.autograd.grad(torch.stack(views).sum(), bases[0])
+        assert gradient.filled(0).tolist() == [[0.0] * 3, *bases[0].get_mask()[1:].double().tolist()]  # 0 was written

@@ -9,6 +9,8 @@ back before, and a family's version is raised before what it counts.
 """
 
 import weakref
+from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any
 
 import torch
@@ -250,3 +252,22 @@ def write_valid(data: Tensor, new: Pair) -> None:
         torch.where(new.mask, new.data, data, out=data)
     else:
         data.copy_(torch.where(new.mask, new.data, data))
+
+
+def are_current(values: Sequence[Any]) -> bool:
+    """Whether no tensor is behind what was written through others; views of one tensor are asked once."""
+    family: Any = None
+    history: Any = None
+    version: Any = 0
+    writes: Any = 0
+    for alias in map(attrgetter("_alias"), values):
+        if alias is UNALIASED:
+            continue
+        if alias.family is not family or alias.history is not history:
+            family, history = alias.family, alias.history
+            version, writes = 0 if family is None else family.version, 0 if history is None else history.writes
+        if family is not None and alias.version_seen != version:
+            return False
+        if history is not None and alias.writes_seen != writes:
+            return False
+    return True

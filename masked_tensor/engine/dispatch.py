@@ -156,9 +156,9 @@ def _make_fast_kernel(entry: Entry) -> Callable[..., Any]:
                 if a.data.layout is not STRIDED:
                     sparse = True
             elif kind is list or kind is tuple:
-                if packed_boundary.any_packed(a):
-                    return run_op(entry, args, kwargs, recording)
                 a = enter_each(a, recording)
+                if a is None:
+                    return run_op(entry, args, kwargs, recording)
                 sparse = sparse or layouts.any_sparse(a)
             pairs.append(a)
         if kwargs and named_tensors:
