@@ -73,6 +73,7 @@ PRIVATE = {
     "compat.py": """
         torch._C._autograd._top_saved_tensors_default_hooks torch._C._len_torch_dispatch_stack
         torch._C._autograd._saved_tensors_hooks_is_enabled torch._C._dispatch_get_all_op_names
+        torch._C._any_requires_grad
         torch._C._current_autograd_node torch._C._is_fwd_grad_enabled torch._guards.Guard torch._guards.TracingContext
         torch._C._dynamo.eval_frame._FrameAction torch._C._dynamo.eval_frame._FrameExecStrategy
         torch._C._dynamo.eval_frame.set_code_exec_strategy torch._C._functorch.TransformType

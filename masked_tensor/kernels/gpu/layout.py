@@ -1,5 +1,6 @@
-"""How a kernel walks over its tensors: in blocks of a table of kept by reduced entries, each of at most two dimensions.
+"""How a kernel walks over its tensors, and how large its blocks are: a table of kept by reduced entries.
 
+Each side has at most two dimensions.
 All tensors are expanded to the shape of the data: what is constant along a dimension has stride 0 there, so a padding
 mask costs one byte a row, and a result is a tensor that is constant along the reduced dimensions.  Neighbouring
 dimensions become one where they lie in memory as one in every tensor.
