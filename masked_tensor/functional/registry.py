@@ -47,18 +47,23 @@ def form(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def row(
-    make: Callable[..., Callable[P, Any]], *facts: Any, packed: Callable[..., Any] | None = None, **more: Any
+    make: Callable[..., Callable[P, Any]],
+    *facts: Any,
+    numpy: bool = True,
+    packed: Callable[..., Any] | None = None,
+    **more: Any,
 ) -> Callable[[Callable[[], R]], Callable[P, R]]:
     """One of several forms with the same arguments: ``make(name, *facts, **more)`` is its function.
 
-    What is decorated gives it a name, a docstring and the kind of its result. ``packed`` as :func:`as_torch` has it.
+    What is decorated gives it a name, a docstring and the kind of its result. ``packed`` as :func:`as_torch` has it;
+    without ``numpy`` it is a :func:`form`, whose arguments have torch's names alone.
     """
 
     def listed(said: Any) -> Any:
         function: Any = make(said.__name__, *facts, **more)
         function.__name__, function.__qualname__, function.__module__ = said.__name__, said.__name__, said.__module__
         function.__doc__, function.__annotations__["return"] = said.__doc__, said.__annotations__["return"]
-        return as_torch(packed=packed)(function)
+        return as_torch(packed=packed)(function) if numpy else form(function)
 
     return listed
 

@@ -22,7 +22,7 @@ from ...shared.too_few import of_nothing
 from ...sparse.rules import on_values
 from ..entrance import Input, Number, as_result, enter_input, refuse_sparse, run_op
 from ..reductions.run import aten
-from ..registry import form
+from ..registry import form, row
 
 _REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}  # as the aten ops number them
 
@@ -35,17 +35,41 @@ class Masking(NamedTuple):
     fill_value: Number | None  #: of a loss of which nothing is valid
 
 
-@form
-def mse_loss(
-    input: Tensor,
-    target: Tensor,
-    *,
-    weight: Tensor | None = None,
-    reduction: str = "mean",
-    mask: Tensor | None = None,
-    target_mask: Tensor | None = None,
-    fill_value: Number | None = None,
-) -> Tensor:
+def _weighted(name: str, op: Any) -> Callable[..., Tensor]:
+    def loss_of_entries(
+        input: Tensor,
+        target: Tensor,
+        *,
+        weight: Tensor | None = None,
+        reduction: str = "mean",
+        mask: Tensor | None = None,
+        target_mask: Tensor | None = None,
+        fill_value: Number | None = None,
+    ) -> Tensor:
+        return weighted_loss(op, input, target, weight, reduction, Masking(mask, target_mask, fill_value))
+
+    return loss_of_entries
+
+
+def of_two(name: str, op: Any) -> Callable[..., Tensor]:
+    """A loss of an input and a target that takes nothing else."""
+
+    def loss_of_two(
+        input: Tensor,
+        target: Tensor,
+        *,
+        reduction: str = "mean",
+        mask: Tensor | None = None,
+        target_mask: Tensor | None = None,
+        fill_value: Number | None = None,
+    ) -> Tensor:
+        return loss(op, input, target, reduction, Masking(mask, target_mask, fill_value))
+
+    return loss_of_two
+
+
+@row(_weighted, aten.mse_loss.default, numpy=False)
+def mse_loss() -> Tensor:
     """The squared error of the valid entries: ``(input - target) ** 2``.
 
     An entry counts where ``input`` and ``target`` are both valid. Sparse operands have one shape, to which strided ones
@@ -75,21 +99,10 @@ def mse_loss(
     References:
         ``torch.nn.functional.mse_loss``.
     """
-    masking = Masking(mask, target_mask, fill_value)
-    return weighted_loss(aten.mse_loss.default, input, target, weight, reduction, masking)
 
 
-@form
-def l1_loss(
-    input: Tensor,
-    target: Tensor,
-    *,
-    weight: Tensor | None = None,
-    reduction: str = "mean",
-    mask: Tensor | None = None,
-    target_mask: Tensor | None = None,
-    fill_value: Number | None = None,
-) -> Tensor:
+@row(_weighted, aten.l1_loss.default, numpy=False)
+def l1_loss() -> Tensor:
     """The absolute error of the valid entries: ``abs(input - target)``.
 
     An entry counts where ``input`` and ``target`` are both valid. Sparse operands have one shape, to which strided ones
@@ -117,8 +130,6 @@ def l1_loss(
     References:
         ``torch.nn.functional.l1_loss``.
     """
-    masking = Masking(mask, target_mask, fill_value)
-    return weighted_loss(aten.l1_loss.default, input, target, weight, reduction, masking)
 
 
 @form
@@ -249,16 +260,8 @@ def hinge_embedding_loss(
     return loss(aten.hinge_embedding_loss.default, input, target, reduction, masking, (margin,))
 
 
-@form
-def soft_margin_loss(
-    input: Tensor,
-    target: Tensor,
-    *,
-    reduction: str = "mean",
-    mask: Tensor | None = None,
-    target_mask: Tensor | None = None,
-    fill_value: Number | None = None,
-) -> Tensor:
+@row(of_two, aten.soft_margin_loss.default, numpy=False)
+def soft_margin_loss() -> Tensor:
     """The logistic loss of the valid entries: ``log(1 + exp(-target * input))``.
 
     An entry counts where ``input`` and ``target`` are both valid.
@@ -283,8 +286,6 @@ def soft_margin_loss(
     References:
         ``torch.nn.functional.soft_margin_loss``.
     """
-    masking = Masking(mask, target_mask, fill_value)
-    return loss(aten.soft_margin_loss.default, input, target, reduction, masking)
 
 
 def enter_sides(input: Tensor, target: Tensor, masking: Masking) -> tuple[Input, Input, Number | None]:

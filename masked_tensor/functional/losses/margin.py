@@ -1,5 +1,6 @@
 """Functional margin and distance losses; keywords as in elementwise.py."""
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -11,22 +12,30 @@ from ...pair import Pair
 from ...rules.reduction import mean
 from ..entrance import Number, enter_input, refuse_sparse
 from ..reductions.run import aten
-from ..registry import form
-from .elementwise import Masking, enter_sides, loss, python_loss, run_loss
+from ..registry import form, row
+from .elementwise import Masking, enter_sides, loss, of_two, python_loss, run_loss
 
 
-@form
-def margin_ranking_loss(
-    input1: Tensor,
-    input2: Tensor,
-    target: Tensor,
-    margin: float = 0.0,
-    *,
-    reduction: str = "mean",
-    mask: Tensor | None = None,
-    target_mask: Tensor | None = None,
-    fill_value: Number | None = None,
-) -> Tensor:
+def _of_three(name: str, op: Any) -> Callable[..., Tensor]:
+    def loss_of_three(
+        input1: Tensor,
+        input2: Tensor,
+        target: Tensor,
+        margin: float = 0.0,
+        *,
+        reduction: str = "mean",
+        mask: Tensor | None = None,
+        target_mask: Tensor | None = None,
+        fill_value: Number | None = None,
+    ) -> Tensor:
+        masking = Masking(mask, target_mask, fill_value)
+        return _three(op, (input1, input2, target), reduction, masking, (margin,))
+
+    return loss_of_three
+
+
+@row(_of_three, aten.margin_ranking_loss.default, numpy=False)
+def margin_ranking_loss() -> Tensor:
     """The ranking loss of the valid entries: ``max(0, -target * (input1 - input2) + margin)``.
 
     An entry counts where all three operands are valid.
@@ -56,22 +65,10 @@ def margin_ranking_loss(
     References:
         ``torch.nn.functional.margin_ranking_loss``.
     """
-    masking = Masking(mask, target_mask, fill_value)
-    return _three(aten.margin_ranking_loss.default, (input1, input2, target), reduction, masking, (margin,))
 
 
-@form
-def cosine_embedding_loss(
-    input1: Tensor,
-    input2: Tensor,
-    target: Tensor,
-    margin: float = 0.0,
-    *,
-    reduction: str = "mean",
-    mask: Tensor | None = None,
-    target_mask: Tensor | None = None,
-    fill_value: Number | None = None,
-) -> Tensor:
+@row(_of_three, aten.cosine_embedding_loss.default, numpy=False)
+def cosine_embedding_loss() -> Tensor:
     """The cosine embedding loss of pairs of vectors, over the features that are valid in both.
 
     It is ``1 - cos(input1, input2)`` where ``target`` is 1, and ``max(0, cos(input1, input2) - margin)`` where it is
@@ -104,8 +101,6 @@ def cosine_embedding_loss(
     References:
         ``torch.nn.functional.cosine_embedding_loss``.
     """
-    masking = Masking(mask, target_mask, fill_value)
-    return _three(aten.cosine_embedding_loss.default, (input1, input2, target), reduction, masking, (margin,))
 
 
 @form
@@ -213,16 +208,8 @@ def multi_margin_loss(
     return loss(aten.multi_margin_loss.default, input, target, reduction, masking, (p, margin, weight))
 
 
-@form
-def multilabel_margin_loss(
-    input: Tensor,
-    target: Tensor,
-    *,
-    reduction: str = "mean",
-    mask: Tensor | None = None,
-    target_mask: Tensor | None = None,
-    fill_value: Number | None = None,
-) -> Tensor:
+@row(of_two, aten.multilabel_margin_loss.default, numpy=False)
+def multilabel_margin_loss() -> Tensor:
     """The multi-label hinge loss over the valid classes: ``sum(max(0, 1 - input[t] + input[c])) / C``.
 
     The sum is over the target classes ``t`` and the other classes ``c``, and ``C`` is the number of valid classes.
@@ -250,8 +237,6 @@ def multilabel_margin_loss(
     References:
         ``torch.nn.functional.multilabel_margin_loss``.
     """
-    masking = Masking(mask, target_mask, fill_value)
-    return loss(aten.multilabel_margin_loss.default, input, target, reduction, masking)
 
 
 @form
