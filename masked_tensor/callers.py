@@ -1,4 +1,4 @@
-"""Who calls.  None of this decides what a number is.
+"""Who calls: the first frame beyond given files.  None of this decides what a number is.
 
 Two more look themselves: ``numel()``, which is asked often, and ``compat.py``, which imports nothing of the package.
 """

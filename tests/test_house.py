@@ -47,7 +47,9 @@ def test_imports_stand_at_the_top(path: Path) -> None:
 
 @over(FILES)
 def test_every_file_says_what_it_is(path: Path) -> None:
-    assert ast.get_docstring(tree_of(path))
+    first = (ast.get_docstring(tree_of(path)) or "").partition("\n\n")[0]
+    assert re.match(r"[`\w].*[.:]", first, re.DOTALL), "a first sentence"
+    assert len(first.split()) > 3, "which says what the file holds"
 
 
 def test_tutorials_ask_a_question() -> None:
@@ -439,10 +441,22 @@ def test_only_the_rule_writers_kit_lies_flat() -> None:
     assert len(kit) <= 10
 
 
-def test_what_users_call_lies_in_rooms() -> None:
-    """The page names the rooms of ``api``."""
-    rooms = {path.parent.name for path in (ROOT / "masked_tensor/api").glob("*/__init__.py")}
-    assert set().union(*layers_on_page("in `api`")) == rooms
+@pytest.mark.parametrize("container", ["api", "functional", "kernels"])
+def test_the_page_names_the_rooms(container: str) -> None:
+    """And in its table nothing that is not there."""
+    named = set().union(*layers_on_page(f"in `{container}`"))
+    place = ROOT / "masked_tensor" / container
+    assert named >= {path.parent.name for path in place.glob("*/__init__.py")}
+    assert [name for name in named if not (place / name).is_dir() and not (place / f"{name}.py").exists()] == []
+
+
+def test_the_page_names_every_room() -> None:
+    """Those that lie in a room with a table by their last name, all others by their path."""
+    page = (ROOT / "docs/how.md").read_text()
+    rooms = {path.parent.relative_to(ROOT / "masked_tensor") for path in (ROOT / "masked_tensor").rglob("__init__.py")}
+    tables = {Path(room) for room in ("api", "functional", "kernels", "engine")}
+    names = [room.name if room.parent in tables else str(room) for room in rooms - {Path()}]
+    assert [name for name in names if f"`{name}`" not in page] == []
 
 
 ONE_FILE_A_FAMILY = {"rules", "sparse", "packing", "integrations"}  #: rooms that have as many files as there are kinds

@@ -1,4 +1,4 @@
-"""Means with weights."""
+"""Means with weights: of the valid entries of each slice, of which each counts by its weight."""
 
 from typing import Any, cast
 
