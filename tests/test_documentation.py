@@ -25,7 +25,7 @@ def _runs_here(page: Path) -> bool:
 
 
 OTHERS = dict.fromkeys(
-    ("using.md", "keras.md", "streams.md", "compiling.md"), pytest.mark.filterwarnings("default")
+    ("flat.md", "using.md", "keras.md", "streams.md", "compiling.md"), pytest.mark.filterwarnings("default")
 )  # they warn about themselves
 RUN = [pytest.param(p, id=p.name, marks=OTHERS.get(p.name, ())) for p in PAGES[1:] if _runs_here(p)]
 PRINTED = re.compile(r"^print\(.*\)  # (.*)$", re.MULTILINE)
