@@ -24,6 +24,11 @@ Kernel = Callable[..., Tensor]  #: (data, dims, keepdim)
 InPlace = Callable[[Tensor, Tensor, tuple[int, ...]], Tensor]  #: (filled piece to write on, mask, dims), keeping dims
 
 
+def serves(data: Tensor, *_: Any) -> str | None:
+    """Why a kernel that works in chunks does not serve; None: it does."""
+    return None if can_fill_bits(data) else "it fills the bits of memory, which hold other values here"
+
+
 def reduce(
     kernel: Kernel,
     x: Pair,

@@ -16,7 +16,6 @@ import torch
 from torch import Tensor
 
 from .. import masks, settings
-from ..fill import can_fill_bits
 from ..pair import Pair, Payload
 from ..select import fill_masked, guard, select, zero_masked, zero_masked_inplace
 from . import chunks
@@ -99,10 +98,6 @@ def _reduce(
         return whole(fill_masked(x, fill), dims, keepdim)
     piece = None if x.data.is_complex() else how.piece
     return chunks.reduce(whole, x, dims, keepdim, fill, piece, join=join)
-
-
-def _serves(data: Tensor, *_: Any) -> str | None:
-    return None if can_fill_bits(data) else "it fills the bits of memory, which hold other values here"
 
 
 def _in_pieces(how: Reduction, data: Tensor, mask: Tensor, *options: Any) -> tuple[Tensor, tuple[()]]:
@@ -205,9 +200,9 @@ def _nonzero(data: Tensor) -> Tensor:
 
 FORMULAS = {name: partial(_reduce, how, False) for name, how in _HOW.items()}
 KERNELS["sum", "cpu"] = Kernel(
-    _sum, _sum_backward, _serves, _sum_backward, least="LARGE", inference=partial(_reduce, _HOW["sum"], True)
+    _sum, _sum_backward, chunks.serves, _sum_backward, least="LARGE", inference=partial(_reduce, _HOW["sum"], True)
 )
 for _name in ("prod", "nansum", "logsumexp"):
-    KERNELS[_name, "cpu"] = Kernel(partial(_in_pieces, _HOW[_name]), None, _serves, least="LARGE")
+    KERNELS[_name, "cpu"] = Kernel(partial(_in_pieces, _HOW[_name]), None, chunks.serves, least="LARGE")
 for _name in ("amax", "amin"):
     KERNELS[_name, ANY] = Kernel(partial(_extreme, _HOW[_name]), _extreme_backward, None, _extreme_backward)

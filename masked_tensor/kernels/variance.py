@@ -5,14 +5,12 @@ rounded, so that the distances d do not quite add up to 0: ``sum(d ** 2) - sum(d
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from .. import masks, settings
 from ..compat import is_tracked
-from ..fill import can_fill_bits
 from ..pair import Pair, Payload
 from ..select import guard, select, zero_masked, zero_masked_inplace
 from . import chunks
@@ -103,10 +101,6 @@ def backward(
     return select(distance.to(data.dtype), mask, 0), None, None
 
 
-def _serves(data: Tensor, *_: Any) -> str | None:
-    return None if can_fill_bits(data) else "it fills the bits of memory, which hold other values here"
-
-
 def _squares_in_pieces(x: Pair, dims: Dims, number: Tensor, dtype: torch.dtype) -> Tensor:
     """The same with every piece about its own mean; pieces of a slice are put together about a common point.
 
@@ -142,4 +136,4 @@ def _squares_in_pieces(x: Pair, dims: Dims, number: Tensor, dtype: torch.dtype) 
     return (result - abs_squared(rest) / number).clamp_min(0)
 
 
-KERNELS["squares", "cpu"] = Kernel(forward, backward, _serves, backward, least="FORMULA")
+KERNELS["squares", "cpu"] = Kernel(forward, backward, chunks.serves, backward, least="FORMULA")

@@ -133,6 +133,11 @@ def logical_and(a: Tensor, b: Tensor) -> Tensor:
     return expand_to(result, a.shape if a.shape == b.shape else shapes.broadcast_two(a.shape, b.shape))
 
 
+def complement(mask: Tensor) -> Tensor:
+    """``~mask``; constant dimensions stay compact."""
+    return expand_to(~compact(mask), mask.shape)
+
+
 def expand_to(mask: Tensor, shape: Sequence[int]) -> Tensor:
     """The mask broadcast to ``shape``, with stride 0 in new dimensions.
 

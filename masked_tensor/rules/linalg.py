@@ -130,9 +130,9 @@ def with_pivots(lu: Operand, pivots: Operand) -> tuple[matrices.Matrices, Tensor
     """Factors with their pivots, which must be valid for every member."""
     m, p = matrices.square_sets(pair.as_pair(lu)), pair.as_pair(pivots)
     needed = m.rows[..., : p.data.shape[-1]]
-    lost = masks.any(masks.logical_and(needed, matrices.logical_not(p.mask)), -1)
-    members = masks.logical_and(m.rows, matrices.logical_not(lost).unsqueeze(-1))
-    usable = masks.logical_and(m.usable, matrices.logical_not(lost))
+    lost = masks.any(masks.logical_and(needed, masks.complement(p.mask)), -1)
+    members = masks.logical_and(m.rows, masks.complement(lost).unsqueeze(-1))
+    usable = masks.logical_and(m.usable, masks.complement(lost))
     exchanged = torch.where(members[..., : p.data.shape[-1]], p.data, matrices.identity_pivots(p.data))
     return matrices.Matrices(m.data, members, usable), exchanged
 

@@ -15,7 +15,7 @@ from ..compat import OpOverload
 from ..errors import expect_shape
 from ..op import Op
 from ..pair import Pair
-from ..shared.matrices import Matrices, logical_not, square_sets
+from ..shared.matrices import Matrices, square_sets
 from .linalg import with_pivots
 
 Operand = Pair | Tensor
@@ -37,8 +37,8 @@ def right_hand_side(b: Pair, a: Matrices, left: bool = True, vector: bool = Fals
     members = a.rows.unsqueeze(-1)
     if mask.shape[-2] != members.shape[-2]:
         return Side(b.data, b.mask)
-    lost = masks.any(masks.logical_and(members, logical_not(mask)), -2, keepdim=True)
-    solved = masks.logical_and(members, masks.logical_and(logical_not(lost), a.usable[..., None, None]))
+    lost = masks.any(masks.logical_and(members, masks.complement(mask)), -2, keepdim=True)
+    solved = masks.logical_and(members, masks.logical_and(masks.complement(lost), a.usable[..., None, None]))
     solved = solved.squeeze(-1) if vector else solved if left else solved.mT
     return Side(torch.where(solved, b.data, 0), solved)
 

@@ -75,11 +75,6 @@ def pairs_of_members(rows: Tensor) -> Tensor:
     return masks.logical_and(rows.unsqueeze(-1), rows.unsqueeze(-2))
 
 
-def logical_not(mask: Tensor) -> Tensor:
-    """``~mask``; constant dimensions stay compact."""
-    return masks.expand_to(~masks.compact(mask), mask.shape)
-
-
 def whole_slices(x: Pair, dims: int) -> tuple[Tensor, Tensor]:
     """The slices along the last ``dims`` dims, a harmless one for each with a masked entry; and which are whole.
 

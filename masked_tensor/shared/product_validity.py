@@ -40,9 +40,6 @@ def product_mask(a: Tensor, b: Tensor) -> Tensor:
     found = any_valid_pair(a, b)
     if not needs_all_terms() or a.shape[-1] == 0:
         return found
-    alone = masks.compact(any_valid_pair(a, _masked_terms(b))) | masks.compact(any_valid_pair(_masked_terms(a), b))
+    left, right = any_valid_pair(a, masks.complement(b)), any_valid_pair(masks.complement(a), b)
+    alone = masks.compact(left) | masks.compact(right)
     return masks.expand_to(masks.compact(found) & ~alone, found.shape)
-
-
-def _masked_terms(mask: Tensor) -> Tensor:
-    return masks.expand_to(~masks.compact(mask), mask.shape)

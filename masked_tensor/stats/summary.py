@@ -52,12 +52,13 @@ def table_of(stats: Any) -> ArrowTable:
     groups, names = _rows(stats)
     first: list[tuple[str, Column]] = [("column", texts(names))]
     if stats.keys is not None:
-        first.insert(0, ("group", _numbers(torch.tensor(groups, dtype=torch.int64))))
+        first.insert(0, ("group", all_numbers(torch.tensor(groups, dtype=torch.int64))))
     fields = _fields(stats)
     return ArrowTable([*first, *((name, numbers(x.data, x.mask)) for name, x in fields.items())])
 
 
-def _numbers(x: Tensor) -> Column:
+def all_numbers(x: Tensor) -> Column:
+    """A column without nulls."""
     return numbers(x, masks.full(x.shape, x.device))
 
 

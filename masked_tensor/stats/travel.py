@@ -13,11 +13,11 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from ..extend import masks
-from ..extend.data import ArrowTable, Column, lists, numbers, read_rows, texts
+from ..extend.data import ArrowTable, Column, lists, read_rows, texts
 from ..extend.ranks import group_device, group_size
 from .sketch import PARTS, Sketch, no_sketch
 from .state import State
+from .summary import all_numbers
 
 VERSION = 1
 
@@ -122,12 +122,8 @@ def _column(kind: str, value: Any) -> Column:
         return lists([None if value is None else len(value)], texts(value or ()))
     if kind in _DTYPES:
         values = torch.zeros(0, dtype=_DTYPES[kind]) if value is None else value
-        return lists([None if value is None else len(value)], _numbers(values))
-    return _numbers(torch.tensor([value], dtype=torch.float64 if kind == "double" else torch.int64))
-
-
-def _numbers(values: Tensor) -> Column:
-    return numbers(values, masks.full(values.shape, values.device))
+        return lists([None if value is None else len(value)], all_numbers(values))
+    return all_numbers(torch.tensor([value], dtype=torch.float64 if kind == "double" else torch.int64))
 
 
 def rows_of(data: Any) -> list[dict[str, Any]]:
