@@ -74,10 +74,10 @@ class mean_over(MeanSetting):
             another word.
         RuntimeError: The mean would be wrong: no mean of a masked loss was taken inside (the loss is of plain tensors,
             or torch divides it in Python, as ``gaussian_nll_loss`` of packed tensors; use :meth:`mean`), a loss is in
-            compiled code, in a checkpoint or under ``vmap``, FSDP2 averages over more ranks than those of ``group``, it is used again
-            without ``parameters`` or ``count``, a part has several losses and no ``count``, another mean of the same
-            parameters is not finished, an optimizer steps before :meth:`finish`, the ranks take different losses, or
-            an exception or :meth:`skip` comes after ``backward`` began.
+            compiled code, in a checkpoint or under ``vmap``, FSDP2 averages over more ranks than those of ``group``, it
+            is used again without ``parameters`` or ``count``, a part has several losses and no ``count``, another mean
+            of the same parameters is not finished, an optimizer steps before :meth:`finish`, the ranks take different
+            losses, or an exception or :meth:`skip` comes after ``backward`` began.
 
     Example:
         >>> weight = torch.tensor(1.0, requires_grad=True)
