@@ -59,7 +59,7 @@ def guard(data: Tensor, mask: Tensor, *, owned: bool = False, inside: bool = Fal
     Needed wherever a local derivative depends on masked-out data, because 0 times NaN is NaN.  A broadcast operand is
     expanded first, so that the zero lands before autograd sums the broadcast entries.  ``inside``, as ``owned``: the
     result goes into ops only, so that it may be ``data`` itself, whose gradient is cleared where it leaves.  ``once``:
-    into one op, and so does nothing else that is made of ``data`` in this rule.
+    into one op that broadcasts, and so does nothing else that is made of ``data`` in this rule.
     """
     if in_transform():
         if not _is_differentiated(data):
@@ -69,17 +69,29 @@ def guard(data: Tensor, mask: Tensor, *, owned: bool = False, inside: bool = Fal
         if 0 in mask.stride() and masks.is_all_valid(mask):
             return data if data.shape == mask.shape else data.expand(mask.shape)
         node: Any = data.grad_fn
-        if type(node) in ENTER_NODES and (
-            ((inside or owned or once) and node.mask is mask) or (once and node.leaf and data.shape == mask.shape)
-        ):
-            node.clears = mask
-            return data
+        if type(node) in ENTER_NODES:
+            if (inside or owned or once) and node.mask is mask:
+                node.clears = mask
+                return data
+            if once and (own := _clears_by(node, data, mask)) is not None:
+                node.clears = own
+                return data
         if owned and _small(mask) and _small(data):  # a copy: without ``owned`` the memory of the data may be asked for
             return where_like(mask, data, data.detach())
         wide = data if data.shape == mask.shape else data.expand(mask.shape)
         result: Tensor = _Guard.apply(wide, mask, owned)
         return result
     return data
+
+
+def _clears_by(node: Any, data: Tensor, mask: Tensor) -> Tensor | None:
+    """Where the gradient has to be 0 that a masked tensor is handed for an op under ``mask``; None: not known there.
+
+    An operand that ``mask`` repeats along constant dimensions is cleared after the gradients of those are added up.
+    """
+    if node.mask is not None and masks.same_rows(node.mask, mask):
+        return node.mask
+    return mask if node.leaf and data.shape == mask.shape else None
 
 
 def _is_differentiated(data: Tensor) -> bool:

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -253,3 +254,29 @@ def test_what_is_masked_of_integers_never_ends_the_process(dtype: torch.dtype) -
             assert result.get_mask().equal(mask)
             assert result[0, 0].item() == op(torch.tensor(6), torch.tensor(4)).item()
             assert op(form, torch.tensor(5, dtype=dtype))[0, 0].item() == op(torch.tensor(6), torch.tensor(5)).item()
+
+
+@pytest.mark.parametrize("garbage", [0.0, torch.nan, torch.inf, 1e30])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_a_statistic_of_each_row_meets_its_row(garbage: float, dtype: torch.dtype) -> None:
+    """As norms by hand: valid rows and their gradients are those of the rows alone, to the bit; masked ones get 0."""
+
+    def scaled(x: Any) -> Any:
+        return x * torch.rsqrt(x.square().mean(-1, keepdim=True)) * weight
+
+    torch.manual_seed(0)
+    valid = torch.tensor([[True, True, True], [True, False, False]])
+    data = torch.randn(2, 3, 4, dtype=dtype).masked_fill(~valid[..., None], garbage)
+    weight = torch.randn(4, dtype=dtype, requires_grad=True)
+    leaf = mt.masked_tensor(data, valid[..., None]).requires_grad_()
+    rows, direction = data[valid].requires_grad_(), torch.randn(4, 4, dtype=dtype)
+    wide = torch.zeros(2, 3, 4, dtype=dtype).index_put((valid,), direction)
+    for x in (leaf, leaf * 1):
+        result = scaled(x)
+        assert torch.equal(result.get_mask(), valid[..., None].expand(2, 3, 4))
+        assert torch.equal(result.get_data()[valid], scaled(rows))
+        found, of_weight = torch.autograd.grad(result, (leaf, weight), wide)
+        (expected,) = torch.autograd.grad(scaled(rows), rows, direction)
+        assert torch.equal(found.get_data()[valid], expected)
+        assert not found.get_data()[~valid].any()
+        assert of_weight.isfinite().all()

@@ -76,6 +76,21 @@ def same_memory(a: Tensor, b: Tensor) -> bool:
     )
 
 
+def same_rows(a: Tensor, b: Tensor) -> bool:
+    """Whether two masks are the same memory seen the same way, but for the sizes along which they are constant."""
+    if type(a) is not Tensor or type(b) is not Tensor or torch.compiler.is_dynamo_compiling():
+        return False
+    if a.dim() != b.dim() or not shares_memory(a, b) or a.storage_offset() != b.storage_offset():
+        return False
+    for size, stride, other, step in zip(a.shape, a.stride(), b.shape, b.stride(), strict=True):
+        if size != other:
+            if size == 0 or other == 0 or (size != 1 and stride != 0) or (other != 1 and step != 0):
+                return False
+        elif stride != step and size != 1:
+            return False
+    return True
+
+
 def note_facts(mask: Tensor) -> None:
     """Notes how many entries of ``mask`` are valid: in all, and in a slice along each dimension at least.
 
@@ -123,6 +138,8 @@ def logical_and(a: Tensor, b: Tensor) -> Tensor:
             if other.shape[other.dim() - one.dim() :] == one.shape:
                 return other
             return expand_to(other, shapes.broadcast_two(a.shape, b.shape))
+    if same_rows(a, b):
+        return expand_to(a if a.numel() >= b.numel() else b, tuple(map(max, a.shape, b.shape)))
     small, other = compact(a), compact(b)
     memory = type(small) is Tensor is type(other)  # traced, a size is not to be compared
     large = memory and max(small.numel(), other.numel()) >= settings.FEW
@@ -403,6 +420,8 @@ def _dims(dim: int | Sequence[int] | None, mask: Tensor) -> tuple[int, ...]:
 def _any_or_all(mask: Tensor, dim: int | Sequence[int] | None, keepdim: bool, every: bool) -> Tensor:
     if type(dim) is int and mask.dim() > 0 and is_constant(mask, dim):  # the same memory
         return mask.narrow(dim, 0, 1) if keepdim else mask.select(dim, 0)
+    if type(dim) is not int and dim is not None and len(dim) == 1:
+        return _any_or_all(mask, dim[0], keepdim, every)
     dims = shapes.canonical_dims(dim, mask.dim())
     if not dims:
         return mask

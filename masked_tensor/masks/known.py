@@ -147,12 +147,13 @@ def derive(mask: Tensor, key: Hashable, make: Callable[..., Any], *args: Any) ->
     return kept[key]
 
 
-def with_rows_of(mask: Tensor, size: int) -> Tensor:
-    """A mask that is constant along the last dimension, with another size of that; kept with it."""
-    if mask.shape[-1] == size:
+def with_rows_of(mask: Tensor, size: int, dim: int = -1) -> Tensor:
+    """A mask that is constant along ``dim``, with another size of that; kept with it."""
+    if mask.shape[dim] == size:
         return mask
-    shape = (*mask.shape[:-1], size)
-    wide: Tensor = derive(mask, ("rows", size), lambda: mask.narrow(-1, 0, 1).expand(shape))
+    shape = [*mask.shape]
+    shape[dim] = size
+    wide: Tensor = derive(mask, ("rows", size, dim), lambda: mask.narrow(dim, 0, 1).expand(shape))
     return wide
 
 
