@@ -205,7 +205,7 @@ def test_attention_masks_of_a_real_tokenizers_batch() -> None:
     encoding = pytest.importorskip("transformers").BatchEncoding
     batch = encoding({"input_ids": tensor([[5, 6], [7, 0]]), "attention_mask": tensor([[1, 1], [1, 0]])})
     made = mt.from_attention_mask(batch)
-    assert type(made) is encoding and list(made) == ["input_ids"] and "attention_mask" in batch
+    assert (type(made), list(made), list(batch)) == (encoding, ["input_ids"], ["input_ids", "attention_mask"])
     assert made["input_ids"].tolist() == [[5, 6], [7, None]]
     assert made.to("meta")["input_ids"].is_meta
 
@@ -214,8 +214,9 @@ def test_attention_masks_of_a_real_tokenizers_batch() -> None:
 def test_attention_masks_of_a_mapping_of_any_class(kind: Any) -> None:
     batch = kind({"attention_mask": tensor([[1, 1], [1, 0]]), "input_ids": tensor([[5, 6], [7, 0]])})
     made = mt.from_attention_mask(batch)
-    assert type(made) is (dict if kind is MappingProxyType else kind) and len(batch) == 2
-    assert list(made) == ["input_ids"] and made["input_ids"].tolist() == [[5, 6], [7, None]]
+    assert (type(made), len(batch)) == (dict if kind is MappingProxyType else kind, 2)
+    assert list(made) == ["input_ids"]
+    assert made["input_ids"].tolist() == [[5, 6], [7, None]]
 
 
 Sample = namedtuple("Sample", "x y")

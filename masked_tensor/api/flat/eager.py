@@ -68,7 +68,8 @@ def _entered(given: Any, first: MaskedTensor, tokens: FlatTokens) -> Any:
             return gathered(tokens, x)
         return x
 
-    labels = {name: _labels(value, tokens, given) for name, value in kept.items() if name == "labels" and _is_batch(value)}
+    masked = {name: value for name, value in kept.items() if name == "labels" and _is_batch(value)}
+    labels = {name: _labels(value, tokens, given) for name, value in masked.items()}
     rest = {name: value for name, value in kept.items() if name not in labels}
     entered_args, entered_rest = tree_map(enter, (args, rest))
     return entered_args, {**entered_rest, **labels}
