@@ -17,8 +17,9 @@ from .compat import WITHOUT_WHERE, batched_gradient, is_readable_memory, mode_is
 from .masks.known import is_quiet, stream_of
 from .masks.strides import lay_out_as
 
-#: By type of device: ``(data, mask, fill)`` writes the constant under the mask alone, and says whether it did.
-FILLS: dict[str, Callable[[Tensor, Tensor, complex], bool]] = {}
+#: By type of device: ``(data, mask, fill, out)`` writes the data, with the constant under the mask, into ``out``, which
+#: may be the data, and says whether it did.
+FILLS: dict[str, Callable[[Tensor, Tensor, complex, Tensor], bool]] = {}
 BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
@@ -103,6 +104,11 @@ def can_write(data: Tensor) -> bool:
 def fill_outside(data: Tensor, mask: Tensor, fill: complex) -> Tensor:
     """``where(mask, data, fill)``; ``mask`` broadcasts to ``data``'s shape."""
     if _small(data, mask, settings.SMALL_ZERO if fill == 0 else settings.SMALL_OTHER) or not can_fill_bits(data):
+        own = FILLS.get(data.device.type)
+        if own is not None and can_write(data):
+            out = torch.empty_like(data)
+            if own(data, mask, fill, out):
+                return out
         return where(data, mask, fill)
     out = torch.empty_like(data)
     fill_into(out, data, masks.expand_to(mask, data.shape), fill)
@@ -141,12 +147,12 @@ def zero_outside_(data: Tensor, mask: Tensor) -> None:
     _select_bits(bits, mask, 0, bits)
 
 
-def write_zeros_(data: Tensor, mask: Tensor) -> None:
-    """The same if ``can_write``: one launch on any device."""
+def write_constant_(data: Tensor, mask: Tensor, fill: complex = 0) -> None:
+    """The same of any constant, if ``can_write``: one launch on any device, without a tensor for the constant."""
     data = data.data
     own = FILLS.get(data.device.type)
-    if own is None or not own(data, mask, 0):
-        torch.where(mask, data, _constant(0, data), out=data)
+    if own is None or not own(data, mask, fill, data):
+        torch.where(mask, data, _constant(fill, data), out=data)
 
 
 def fill_bits(fill: complex, dtype: torch.dtype) -> int:

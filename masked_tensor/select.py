@@ -28,7 +28,7 @@ from .compat import (
     is_wrapped,
     mode_is_active,
 )
-from .fill import can_fill_bits, can_write, fill_outside, where, where_like, write_zeros_, zero_outside_
+from .fill import can_fill_bits, can_write, fill_outside, where, where_like, write_constant_, zero_outside_
 from .pair import Pair, Payload
 
 
@@ -144,7 +144,7 @@ def zero_masked_inplace(data: Tensor, mask: Tensor) -> Tensor:
     if can_fill_bits(data):
         zero_outside_(data, mask)
     elif can_write(data):
-        write_zeros_(data, mask)
+        write_constant_(data, mask)
     else:
         return select(data, mask, 0)
     return data

@@ -229,18 +229,26 @@ def test_validity_comes_with_the_result(entry: str, keepdim: bool, monkeypatch: 
         assert found[1].tolist() == wanted.tolist()
 
 
-def test_zeros_of_a_result_are_written_by_a_fill(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("constant", [0, 1, -0.0, float("inf"), float("nan"), -1e30])
+def test_any_constant_is_written_without_a_tensor_of_it(constant: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In place and into a new tensor, by strides; nothing is made or copied for the constant."""
     monkeypatch.setitem(fill.FILLS, DEVICE, fill_)
+    monkeypatch.setattr(fill, "can_fill_bits", lambda data: False)  # as on a GPU
+    fill.fill_bits(constant, torch.float32)  # found on the CPU, and kept
     x, mask = torch.full((3, 4), torch.nan, device=DEVICE), torch.eye(3, 4, device=DEVICE) > 0
-    where = x.data_ptr()
-    for valid in (mask, mask[:, :1].expand(3, 4)):
+    for valid in (mask, mask[:, :1], mask[:, :1].expand(3, 4)):
         data = torch.where(valid, 2.0, x).requires_grad_()
-        fill.write_zeros_(data, valid)
-        assert torch.equal(data, valid * 2.0)
-    monkeypatch.setattr(torch, "where", None)
-    fill.write_zeros_(x, mask)
-    assert x.data_ptr() == where
-    assert x.isnan().sum() == 3
+        wanted = torch.where(valid, 2.0, constant).expand(3, 4)
+        with monkeypatch.context() as m, torch.no_grad():
+            for name in ("where", "full", "tensor", "masked_fill"):
+                m.setattr(torch, name, None)
+            new = fill.fill_outside(data.detach(), valid, constant)
+            where = data.data_ptr()
+            fill.write_constant_(data, valid, constant)
+        assert data.data_ptr() == where
+        for found in (new, data.detach()):
+            torch.testing.assert_close(found, wanted, rtol=0, atol=0, equal_nan=True)
+            assert torch.equal(found.signbit(), wanted.signbit())
 
 
 @pytest.mark.parametrize("dtype", [torch.bool, torch.uint8, torch.int32, torch.float64, torch.bfloat16])
@@ -252,7 +260,7 @@ def test_a_fill_in_place_writes_what_is_masked_alone(dtype: torch.dtype) -> None
         data.t().contiguous().t(),
         torch.zeros(6, 18, device=DEVICE, dtype=dtype)[:, ::2].copy_(data),
     ):
-        assert fill_(x, mask, 1)
+        assert fill_(x, mask, 1, x)
         assert torch.equal(x, torch.where(mask, data, torch.ones_like(data)))
 
 

@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend
 
 from ...compat import is_tracked
+from ...fill import write_constant_
 from ...masks import compact
 from ..precision import rounds_noticeably
 from ..table import KERNELS, Kernel
@@ -92,7 +93,9 @@ def kernel_bias(mask: Tensor | None, dtype: torch.dtype) -> Tensor | None:
 def additive(mask: Tensor, dtype: torch.dtype) -> Tensor:
     """0 where ``mask`` is True, else -inf, in no more memory."""
     small = compact(mask)
-    return torch.zeros(small.shape, dtype=dtype, device=mask.device).masked_fill_(~small, -torch.inf).expand(mask.shape)
+    found = torch.zeros(small.shape, dtype=dtype, device=mask.device)
+    write_constant_(found, small, -torch.inf)
+    return found.expand(mask.shape)
 
 
 def attend(
