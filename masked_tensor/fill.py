@@ -78,7 +78,7 @@ _MADE: dict[tuple[Any, ...], Tensor] = {}
 def _constant(fill: complex, data: Tensor) -> Tensor:
     """``fill`` in the dtype and on the device of ``data``, 0-d."""
     dtype, device = data.dtype, data.device
-    stream = stream_of(data) if (type(fill), fill) in _USUAL and type(data) is Tensor and is_quiet() else None
+    stream = stream_of(data) if type(data) is Tensor and (type(fill), fill) in _USUAL and is_quiet() else None
     if stream is None:
         return torch.full((), fill, dtype=dtype, device=device)
     key = stream, device, type(fill), fill, dtype

@@ -63,11 +63,11 @@ def guard(data: Tensor, mask: Tensor, *, owned: bool = False, inside: bool = Fal
     """
     if in_transform():
         if not _is_differentiated(data):
-            return data if data.shape == mask.shape else data.expand(mask.shape)
+            return data if _has_shape_of(data, mask) else data.expand(mask.shape)
         return torch.where(mask, data, _without_tangent(data) if in_dual_level() else data.detach())
     if is_tracked(data):
         if 0 in mask.stride() and masks.is_all_valid(mask):
-            return data if data.shape == mask.shape else data.expand(mask.shape)
+            return data if _has_shape_of(data, mask) else data.expand(mask.shape)
         node: Any = data.grad_fn
         if type(node) in ENTER_NODES:
             if (inside or owned or once) and node.mask is mask:
@@ -78,7 +78,7 @@ def guard(data: Tensor, mask: Tensor, *, owned: bool = False, inside: bool = Fal
                 return data
         if owned and _small(mask) and _small(data):  # a copy: without ``owned`` the memory of the data may be asked for
             return where_like(mask, data, data.detach())
-        wide = data if data.shape == mask.shape else data.expand(mask.shape)
+        wide = data if _has_shape_of(data, mask) else data.expand(mask.shape)
         result: Tensor = _Guard.apply(wide, mask, owned)
         return result
     return data
@@ -91,7 +91,12 @@ def _clears_by(node: Any, data: Tensor, mask: Tensor) -> Tensor | None:
     """
     if node.mask is not None and masks.same_rows(node.mask, mask):
         return node.mask
-    return mask if node.leaf and data.shape == mask.shape else None
+    return mask if node.leaf and _has_shape_of(data, mask) else None
+
+
+def _has_shape_of(data: Tensor, mask: Tensor) -> bool:
+    """By dimensions first: a tuple is compared from its left, and a traced size would be held against another one."""
+    return data.dim() == mask.dim() and data.shape == mask.shape
 
 
 def _is_differentiated(data: Tensor) -> bool:

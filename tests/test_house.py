@@ -385,7 +385,6 @@ NUMBERS = {  # of no size that was measured
     "masks/bits.py": "_GATHER",  # moves the bits of a word
     "packing/dim_order.py": "GRID",
     "rules/cross_entropy.py": "IGNORED",
-    "rules/scatter.py": "2**24",  # what float32 counts
     "rules/distance.py": "_FEW",  # torch decides by it
 }
 

@@ -478,6 +478,30 @@ def test_meta_tensors_have_shapes_and_masks() -> None:
         assert out.get_mask().device.type == "meta"
 
 
+NORMS: dict[str, Callable[[Tensor], Tensor]] = {
+    "layer": lambda x: F.layer_norm(x, (4,)),
+    "group": lambda x: F.group_norm(x, 5),
+    "batch": lambda x: F.batch_norm(x, None, None, training=True),
+}
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_norms_of_meta_tensors_raise_in_the_backward_pass(norm: str) -> None:
+    x = mt.as_masked_tensor(torch.empty(3, 5, 4, device="meta"), torch.ones(3, 5, 4, dtype=torch.bool, device="meta"))
+    weight = torch.ones(4, device="meta", requires_grad=True)
+    with pytest.raises(mt.UnsupportedOpError, match="norm_backward has no masked meaning"):
+        NORMS[norm](x * weight).sum().backward()
+
+
+def test_forms_of_norms_have_gradients_on_meta_tensors() -> None:
+    mask, weight = torch.ones(3, 5, 4, dtype=torch.bool, device="meta"), torch.ones(4, device="meta")
+    for form in (mt.layer_norm, mt.rms_norm):
+        weight.grad = None
+        form(mask * weight.requires_grad_(), (4,), mask=mask).sum().backward()
+        assert type(weight.grad) is Tensor
+        assert weight.grad.shape == (4,)
+
+
 # ------------------------------------------------------------------------------------- what is kept outlives transforms
 
 PROGRAMS: dict[str, Callable[[Any, Tensor], Any]] = {

@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor
 
+from .. import settings
+
 #: The dtype of twice the precision, where there is one.
 WIDER = {torch.float32: torch.float64, torch.complex64: torch.complex128}
 
@@ -17,3 +19,8 @@ def wide_dtype(data: Tensor) -> torch.dtype:
 def rounds_noticeably(dtype: torch.dtype) -> bool:
     """Whether the result of a reduction in ``dtype`` is rounded noticeably, so that it must not be reduced again."""
     return dtype in (torch.float16, torch.bfloat16)
+
+
+def counts_in_float32(size: int) -> bool:
+    """Whether float32 holds every count of up to ``size``; of a size that is traced nothing is known, nor asked."""
+    return type(size) is int and size <= settings.EXACT

@@ -138,8 +138,9 @@ def _moments(data: Tensor, mask: Tensor, w: Tensor | None, squared: bool = False
     size = data.shape[1]
     tracked = is_tracked(data) or not is_readable_memory(data)  # or a transform looks at it
     length = size if tracked else max(1, settings.PIECE // max(1, data.shape[0]))
+    starts = (0,) if tracked else range(0, size, length)  # a range would fix a traced size
     with masks.no_autocast(data.device):
-        parts = [tuple(add_up(start, min(length, size - start))) for start in range(0, size, length)]
+        parts = [tuple(add_up(start, length if tracked else min(length, size - start))) for start in starts]
     sums, products, *squares = (
         parts[0] if len(parts) == 1 else (torch.stack(s).sum(0) for s in zip(*parts, strict=True))
     )
@@ -171,7 +172,8 @@ def _precision(data: Tensor, squared: bool = False) -> torch.dtype:
 
 def _keep(mask: Tensor, key: Hashable, make: Callable[[], tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
     """What ``make`` counts for every two variables, kept with the mask unless it takes more room than that."""
-    return masks.derive(mask, key, make) if mask.shape[0] <= mask.shape[1] else make()
+    variables, observations = mask.shape
+    return masks.derive(mask, key, make) if type(variables) is int and variables <= observations else make()
 
 
 def _count_common(valid: Tensor) -> Tensor:

@@ -101,8 +101,7 @@ def _above_eigenvalues(x: Pair, members: Tensor, UPLO: str) -> Tensor:
     half = torch.tril if UPLO.upper() == "L" else torch.triu  # the other one is not read
     block = torch.where(matrices.pairs_of_members(members), x.data.detach(), 0)
     size: Tensor = 2 * torch.linalg.matrix_norm(half(block)) + 1
-    steps = torch.linspace(1, 2, x.data.shape[-1], dtype=size.dtype, device=size.device)
-    return (size.unsqueeze(-1) * steps).to(x.data.dtype)
+    return (size.unsqueeze(-1) * matrices.different_numbers(x.data.shape[-1], size)).to(x.data.dtype)
 
 
 def lstsq(a: Operand, b: Operand, rcond: float | None = None, *, driver: str | None = None) -> Any:

@@ -56,7 +56,8 @@ def multilabel_margin_loss_forward(x: Operand, target: Operand, reduction: int) 
     """The form with the indicator of the labels.  The first valid -1 ends a list of labels."""
     x, t = pair.as_pair(x), pair.as_pair(target)
     expect_positions("target", t.data)
-    expect_shape("target", t.data, x.data.shape, *((), (1,)) * (x.data.numel() == 1 and x.data.dim() < 2))
+    single = x.data.dim() < 2 and x.data.numel() == 1
+    expect_shape("target", t.data, x.data.shape, *(((), (1,)) if single else ()))
     ended = (t.mask & (t.data < 0)).cumsum(-1) > 0 if t.data.dim() else t.mask & (t.data < 0)
     named = t.mask & ~ended
     data, valid, named, labels = (

@@ -123,7 +123,7 @@ def guard_operands(data: list[Any], mask: Tensor, scales: bool = False) -> list[
         return data
     tensors = [x for x in data if isinstance(x, Tensor)]
     copied = scales
-    if any(x.shape != mask.shape for x in tensors):
+    if any(x.dim() != mask.dim() or x.shape != mask.shape for x in tensors):  # traced sizes are compared one by one
         mask = masks.expand_to(mask, reduce(shapes.broadcast_two, (x.shape for x in tensors), mask.shape))
         copied = scales and all(
             x.is_contiguous() for x in tensors

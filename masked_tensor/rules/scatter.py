@@ -13,7 +13,7 @@ from torch import Tensor
 from .. import errors, masks, pair
 from ..compat import has_tangent
 from ..kernels.identity import identity
-from ..kernels.precision import rounds_noticeably
+from ..kernels.precision import counts_in_float32, rounds_noticeably
 from ..op import Op
 from ..pair import Pair, Payload
 from ..select import guard, select, zero_masked
@@ -178,7 +178,7 @@ def _groups(at: Tensor, x: Tensor, dim: int) -> Tensor | None:
 
 def _group_means(x: Pair, dim: int, groups: Tensor, values: Tensor, valid: Tensor, include_self: bool) -> Pair:
     """Means by a 1-D index: what does not count adds a 0 to the sum, and to the number, which is exact."""
-    exact = torch.float32 if valid.shape[dim] < 2**24 else torch.int64
+    exact = torch.float32 if counts_in_float32(valid.shape[dim]) else torch.int64
     start = x.mask.to(exact) if include_self else torch.zeros(x.mask.shape, dtype=exact, device=x.mask.device)
     number = torch.index_add(start, dim, groups, valid.to(exact))
     hit = number != 0

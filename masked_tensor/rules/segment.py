@@ -9,8 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import errors, pair, settings
+from .. import errors, pair
 from ..kernels.identity import identity
+from ..kernels.precision import counts_in_float32
 from ..op import Op
 from ..pair import Pair
 from ..select import fill_masked
@@ -35,7 +36,7 @@ def segment_reduce(
     where: dict[str, Any] = {"axis": axis, "unsafe": unsafe}
     for name, extent in (("lengths", lengths), ("indices", indices), ("offsets", offsets)):
         where[name] = _host_lengths(extent, name)
-    exact = x.data.dim() and x.data.shape[axis] <= settings.EXACT
+    exact = x.data.dim() and counts_in_float32(x.data.shape[axis])
     n = torch.segment_reduce(x.mask.to(torch.float32 if exact else torch.float64), "sum", **where)
     where["unsafe"] = True  # the call above has checked them
     data = torch.segment_reduce(

@@ -83,12 +83,18 @@ def whole_slices(x: Pair, dims: int) -> tuple[Tensor, Tensor]:
     dims = min(dims, x.data.dim())
     usable = masks.all(x.mask, tuple(range(-dims, 0))) if dims else x.mask
     if dims == 2:
-        fill = eye(x.data) * torch.linspace(1, 2, x.data.shape[-1], dtype=x.data.dtype, device=x.data.device)
+        fill = eye(x.data) * different_numbers(x.data.shape[-1], x.data)
     elif dims == 1 and not x.data.is_floating_point() and not x.data.is_complex():
         fill = identity_pivots(x.data)
     else:
         fill = torch.zeros((), dtype=x.data.dtype, device=x.data.device)
     return torch.where(expand_per_entry(usable, x.data.shape), x.data, fill), usable
+
+
+def different_numbers(size: int, like: Tensor) -> Tensor:
+    """So many numbers from 1 to 2, all different, of the precision of ``like``; linspace would fix a traced size."""
+    dtype = like.dtype.to_real() if like.is_complex() else like.dtype
+    return torch.arange(size, 2 * size, dtype=dtype, device=like.device) / max(size, 1)
 
 
 def expand_per_entry(usable: Tensor, shape: torch.Size) -> Tensor:

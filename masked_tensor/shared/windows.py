@@ -159,12 +159,12 @@ def core_outputs(mask: Tensor, dim: int, window: Window, outputs: int) -> Tensor
     span = window.span
     if mask.shape[dim] == 1 or outputs == 0:
         return mask if outputs else mask.narrow(dim, 0, 0)
-    excess = (outputs - 1) * window.stride + max(span, 0) + 1 - mask.shape[dim]
     if span < 0:
-        wide = _pad(mask, dim, -span, max(excess, 0), False)
+        excess = (outputs - 1) * window.stride + 1 - mask.shape[dim]
+        wide = _pad(mask, dim, -span, torch.sym_max(excess, 0), False)
         return _strided_outputs(_combine_taps(wide, dim, 1 - span, 1, torch.bitwise_or), dim, window.stride, outputs)
-    wide = _pad(mask, dim, 0, max(excess, 0), True)
-    return _strided_outputs(_combine_taps(wide, dim, span + 1, 1, torch.bitwise_and), dim, window.stride, outputs)
+    # No core reaches beyond the input, whatever its size.
+    return _strided_outputs(_combine_taps(mask, dim, span + 1, 1, torch.bitwise_and), dim, window.stride, outputs)
 
 
 def tap_outputs(mask: Tensor, dim: int, window: Window, outputs: int, every: bool) -> Tensor:
@@ -172,7 +172,7 @@ def tap_outputs(mask: Tensor, dim: int, window: Window, outputs: int, every: boo
     if outputs == 0:
         return mask.narrow(dim, 0, 0)
     needed = (outputs - 1) * window.stride + window.dilation * (window.kernel - 1) + 1
-    wide = _pad(mask, dim, window.left, max(needed - window.left - mask.shape[dim], 0), every)
+    wide = _pad(mask, dim, window.left, torch.sym_max(needed - window.left - mask.shape[dim], 0), every)
     combine = torch.bitwise_and if every else torch.bitwise_or
     return _strided_outputs(
         _combine_taps(wide, dim, window.kernel, window.dilation, combine), dim, window.stride, outputs
@@ -182,7 +182,7 @@ def tap_outputs(mask: Tensor, dim: int, window: Window, outputs: int, every: boo
 def count_taps(mask: Tensor, dim: int, window: Window, outputs: int) -> Tensor:
     """The sum over the taps along ``dim`` of an integer tensor (0 outside it)."""
     needed = (outputs - 1) * window.stride + window.dilation * (window.kernel - 1) + 1
-    wide = _pad(mask, dim, window.left, max(needed - window.left - mask.shape[dim], 0), False)
+    wide = _pad(mask, dim, window.left, torch.sym_max(needed - window.left - mask.shape[dim], 0), False)
     total = _strided_outputs(wide, dim, window.stride, outputs)
     for tap in range(1, window.kernel):
         offset = tap * window.dilation
@@ -195,7 +195,7 @@ def count_taps(mask: Tensor, dim: int, window: Window, outputs: int) -> Tensor:
 def _pad(mask: Tensor, dim: int, left: int, right: int, value: bool) -> Tensor:
     if left < 0:  # a transposed convolution that crops
         mask, left = mask.narrow(dim, -left, mask.shape[dim] + left), 0
-    if left == right == 0:
+    if left == 0 == right:
         return mask
     return pad(mask, [0, 0] * (mask.dim() - 1 - dim) + [left, right], value=value)
 
