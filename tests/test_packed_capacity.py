@@ -3,6 +3,8 @@
 import copy
 import os
 import random
+import warnings
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,10 @@ from torch import Tensor, nn
 from torch._dynamo.testing import CompileCounterWithBackend
 
 import masked_tensor as mt
+
+from .helpers import forced
+from .oracles import FAMILY
+from .test_packed_law import NAMES, check_all, of_entry
 
 B, T, CAPACITY = 3, 6, 12
 LENGTHS = ([3, 5, 1], [6, 5, 1], [2, 0, 4], [1, 1, 1], [0, 6, 6])
@@ -243,3 +249,15 @@ def test_batches_of_so_many_tokens_fit_to_a_capacity() -> None:
         x = mt.from_sequences(rows, length=9, capacity=24 * 6 // 5 + 9)
         torch.testing.assert_close(step(x), net(torch.cat(rows)).square().sum())
     assert (seen, counter.frame_count) == (40, 1)
+
+
+def test_a_part_of_the_law_of_packed_tensors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What fills the stored steps up changes no value, no gradient and no error: of torch's operator database."""
+    monkeypatch.setattr(forced, "MORE", 7)
+    counts: Counter[str] = Counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for turn, name in enumerate(NAMES[5::40]):
+            check_all(name, of_entry(name), FAMILY.get(name) == "random", counts, turn)
+    assert counts["stayed packed"]
+    assert counts["gradients"]
