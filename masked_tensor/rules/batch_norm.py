@@ -177,18 +177,12 @@ def _by_channel(x: Pair) -> Callable[[Tensor], Tensor]:
     return lambda t: t.reshape(-1, x.data.shape[1]).sum(0)
 
 
-def no_update(
-    x: Operand, weight: Parameter, bias: Parameter, mean: Parameter, var: Parameter, momentum: float, eps: float
-) -> tuple[Pair, ...]:
-    """Evaluation, in the form that compilers use."""
-    return (*native_batch_norm(x, weight, bias, mean, var, False, momentum, eps), _reserve(x))
-
-
-def with_update(
-    x: Operand, weight: Parameter, bias: Parameter, mean: Parameter, var: Parameter, momentum: float, eps: float
-) -> tuple[Pair, ...]:
-    """Training, in the form that compilers use."""
-    return (*native_batch_norm(x, weight, bias, mean, var, True, momentum, eps), _reserve(x))
+def for_compilers(
+    x: Operand, weight: Parameter, bias: Parameter, mean: Parameter, var: Parameter, momentum: float, eps: float, *,
+    training: bool,
+) -> tuple[Pair, ...]:  # fmt: skip
+    """The form that compilers use, one for each mode."""
+    return (*native_batch_norm(x, weight, bias, mean, var, training, momentum, eps), _reserve(x))
 
 
 def without_buffers(
@@ -221,7 +215,7 @@ def functional(
     """The forms that return the new running statistics instead of writing them."""
     mean, var = mean.clone(), var.clone()
     if len(rest) == 2:
-        return (*with_update(x, weight, bias, mean, var, *rest), mean, var)
+        return (*for_compilers(x, weight, bias, mean, var, *rest, training=True), mean, var)
     return (*native_batch_norm(x, weight, bias, mean, var, *rest), mean, var)
 
 
@@ -247,8 +241,8 @@ OPS = [
     Op("_native_batch_norm_legit.no_stats", without_buffers),
     Op("_native_batch_norm_legit_no_training", with_running_statistics),
     Op("_native_batch_norm_legit_functional", functional),
-    Op("_batch_norm_no_update", no_update),
-    Op("_batch_norm_with_update", with_update),
+    Op("_batch_norm_no_update", for_compilers, {"training": False}),
+    Op("_batch_norm_with_update", for_compilers, {"training": True}),
     Op("_batch_norm_with_update_functional", functional),
     Op("_batch_norm_impl_index", with_kernel_index),
     Op("cudnn_batch_norm", with_reserve),

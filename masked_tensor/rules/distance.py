@@ -93,11 +93,6 @@ def _rows_of_a_step(a: Pair, b: Pair, each: int) -> int:
     return max(1, min(rows, settings.per_step(settings.CHUNK) // max(1, each)))
 
 
-def euclidean(x: Operand, y: Operand) -> Pair:
-    """_euclidean_dist: the form that uses a matrix product."""
-    return cdist(x, y, 2.0, 1)
-
-
 def pdist(x: Pair, p: float = 2.0) -> Pair:
     """The distances of all pairs of rows: the upper triangle of ``cdist(x, x)``, row by row."""
     if x.data.dim() != 2:
@@ -118,7 +113,7 @@ def _length(difference: Tensor, p: float) -> Tensor:
 OPS = [
     Op("cdist", cdist),
     Op("_cdist_forward", cdist),
-    Op("_euclidean_dist", euclidean),
+    Op("_euclidean_dist", cdist, {"compute_mode": 1}),
     Op("pdist", pdist),
     Op("_pdist_forward", pdist),
 ]

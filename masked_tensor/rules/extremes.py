@@ -87,15 +87,10 @@ def with_indices(x: Pair, dim: int, keepdim: bool = False, *, which: str) -> tup
     return Pair(values, mask), Pair(index, mask)
 
 
-def aminmax(x: Pair, *, dim: int | None = None, keepdim: bool = False) -> tuple[Pair, Pair]:
+def aminmax(x: Pair, dim: int | None = None, keepdim: bool = False) -> tuple[Pair, Pair]:
     """Both extremes."""
     dims = () if dim is None else (dim,)
     return extreme(x, dims, keepdim, which="min"), extreme(x, dims, keepdim, which="max")
-
-
-def aminmax_dim(x: Pair, dim: int | None = None, keepdim: bool = False) -> tuple[Pair, Pair]:
-    """The op that ``aminmax`` was."""
-    return aminmax(x, dim=dim, keepdim=keepdim)
 
 
 OPS = [
@@ -116,5 +111,5 @@ OPS = [
     Op("max", extreme, {"which": "max"}, sparse=sparse_rule(operators.max), packed=packed.reduce_packed()),
     Op("min", extreme, {"which": "min"}, sparse=sparse_rule(operators.min), packed=packed.reduce_packed()),
     Op("aminmax", aminmax, sparse=sparse_rule(operators.aminmax)),
-    Op("_aminmax", aminmax_dim),
+    Op("_aminmax", aminmax),
 ]

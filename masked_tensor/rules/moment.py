@@ -69,20 +69,11 @@ def with_mean(
 
 
 OPS = [
-    Op("var.correction", var, sparse=sparse_rule(operators.var), packed=packed.reduce_packed(counted=True)),
-    Op("std.correction", std, sparse=sparse_rule(operators.std), packed=packed.reduce_packed(counted=True)),
-    Op(
-        "var_mean.correction",
-        with_mean,
-        {"root": False},
-        sparse=sparse_rule(operators.var_mean),
-        packed=packed.reduce_packed(counted=True),
-    ),
-    Op(
-        "std_mean.correction",
-        with_mean,
-        {"root": True},
-        sparse=sparse_rule(operators.std_mean),
-        packed=packed.reduce_packed(counted=True),
-    ),
+    Op(f"{name}.correction", rule, how, sparse=sparse_rule(sparse), packed=packed.reduce_packed(counted=True))
+    for name, rule, how, sparse in (
+        ("var", var, {}, operators.var),
+        ("std", std, {}, operators.std),
+        ("var_mean", with_mean, {"root": False}, operators.var_mean),
+        ("std_mean", with_mean, {"root": True}, operators.std_mean),
+    )
 ]

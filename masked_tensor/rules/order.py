@@ -156,23 +156,14 @@ def take_chosen(x: Pair, dim: int, indices: Tensor, mask: Tensor, keepdim: bool)
     return Pair(values, mask), Pair(indices, mask, Payload.ZERO)
 
 
-def median(x: Pair, dim: int | None = None, keepdim: bool = False) -> Pair | tuple[Pair, Pair]:
-    """``torch.median``: the lower one of the two in the middle; NaN if there is a valid NaN."""
-    return _median(x, dim, keepdim, skip_nan=False)
-
-
-def nanmedian(x: Pair, dim: int | None = None, keepdim: bool = False) -> Pair | tuple[Pair, Pair]:
-    """``torch.nanmedian``: NaN only where every valid entry is."""
-    return _median(x, dim, keepdim, skip_nan=True)
-
-
-def _median(x: Pair, dim: int | None, keepdim: bool, skip_nan: bool) -> Pair | tuple[Pair, Pair]:
+def median(x: Pair, dim: int | None = None, keepdim: bool = False, *, skip_nan: bool) -> Pair | tuple[Pair, Pair]:
+    """The lower one of the two in the middle; NaN if there is a valid NaN, or with ``skip_nan`` only NaN."""
     data = x.data
     if dim is None:
         flat = Pair(data.reshape(-1), masks.reshape(x.mask, (x.mask.numel(),)), x.payload)
         if data.numel() == 0:
             return Pair(select_median(data, None, False, skip_nan), masks.reduce_validity(x.mask))
-        found = _median(flat, 0, False, skip_nan)
+        found = median(flat, 0, skip_nan=skip_nan)
         one = found if type(found) is Pair else found[0]
         return Pair(_shared_by_ties(flat, one.data), one.mask) if is_tracked(data) or in_transform() else one
     if is_constant_along(x, dim):
@@ -245,6 +236,6 @@ def _ranks_in_order(data: Tensor, n: Tensor, dim: int, method: str) -> Tensor:
 OPS = [
     Op("sort", sort, sparse=sparse_rule(sorting.sort), packed=packed.along_any(ranked=True)),
     Op("kthvalue", kthvalue, sparse=sparse_rule(sorting.kthvalue)),
-    Op("median", median, sparse=sparse_rule(sorting.median)),
-    Op("nanmedian", nanmedian, sparse=sparse_rule(sorting.nanmedian)),
+    Op("median", median, {"skip_nan": False}, sparse=sparse_rule(sorting.median)),
+    Op("nanmedian", median, {"skip_nan": True}, sparse=sparse_rule(sorting.nanmedian)),
 ]

@@ -16,6 +16,8 @@ from ..sparse import operators
 from ..sparse.rules import sparse_rule
 from .order import order, take_chosen
 
+_DTYPES = (torch.float32, torch.float64)
+
 
 def quantile(
     x: Pair | Tensor,
@@ -24,50 +26,15 @@ def quantile(
     keepdim: bool = False,
     *,
     interpolation: str = "linear",
-) -> Pair:
-    """``torch.quantile`` at rank ``q * (n - 1)`` of the ``n`` valid entries; NaN if there is a valid NaN."""
-    return _quantile(pair.as_pair(x), q, dim, keepdim, interpolation, skip_nan=False)
-
-
-def nanquantile(
-    x: Pair | Tensor,
-    q: Pair | Tensor | float,
-    dim: int | None = None,
-    keepdim: bool = False,
-    *,
-    interpolation: str = "linear",
-) -> Pair:
-    """``torch.nanquantile``: NaN only where every valid entry is."""
-    return _quantile(pair.as_pair(x), q, dim, keepdim, interpolation, skip_nan=True)
-
-
-def quantile_between(
-    x: Pair,
-    q: Pair | Tensor | float,
-    dim: int | None,
-    keepdim: bool,
-    *,
-    interpolation: str,
     skip_nan: bool,
-    alphap: float,
-    betap: float,
+    alphap: float = 1.0,
+    betap: float = 1.0,
 ) -> Pair:
-    """Quantiles by the plotting positions of scipy.stats.mstats.mquantiles."""
-    return _quantile(x, q, dim, keepdim, interpolation, skip_nan, (alphap, betap))
+    """At rank ``q * (n - 1)`` of the ``n`` valid entries; NaN if there is a valid NaN, unless those are skipped.
 
-
-_DTYPES = (torch.float32, torch.float64)
-
-
-def _quantile(
-    x: Pair,
-    q: Pair | Tensor | float,
-    dim: int | None,
-    keepdim: bool,
-    interpolation: str,
-    skip_nan: bool,
-    ends: tuple[float, float] = (1.0, 1.0),
-) -> Pair:
+    ``alphap`` and ``betap`` are the plotting positions of scipy.stats.mstats.mquantiles.
+    """
+    x = pair.as_pair(x)
     usual = type(q) is float and 0 <= q <= 1 and interpolation == "linear" and x.data.dtype in _DTYPES
     if not isinstance(q, Pair | Tensor):  # the same in each entry of a vmap: torch 2.11 can check no other
         q = meshes.replicate_like(torch.full((), q, dtype=x.data.dtype, device=x.data.device), x.data)
@@ -83,7 +50,7 @@ def _quantile(
         raise RuntimeError("quantile() input tensor must be non-empty")
     x = Pair(x.data.movedim(dim, -1), x.mask.movedim(dim, -1), x.payload)
     mask = masks.any(x.mask, -1, keepdim=True) & known.mask.reshape(-1)
-    result = _interpolate(x, share.reshape(-1), mask, interpolation, skip_nan, ends)
+    result = _interpolate(x, share.reshape(-1), mask, interpolation, skip_nan, (alphap, betap))
     shape = (*share.shape, *shape)
     return Pair(result.movedim(-1, 0).reshape(shape), mask.movedim(-1, 0).reshape(shape), Payload.ZERO)
 
@@ -130,7 +97,7 @@ def mode(x: Pair, dim: int = -1, keepdim: bool = False) -> tuple[Pair, Pair]:
 
 
 OPS = [
-    Op("quantile", quantile, sparse=sparse_rule(operators.quantile)),
-    Op("nanquantile", nanquantile, sparse=sparse_rule(operators.nanquantile)),
+    Op("quantile", quantile, {"skip_nan": False}, sparse=sparse_rule(operators.quantile)),
+    Op("nanquantile", quantile, {"skip_nan": True}, sparse=sparse_rule(operators.nanquantile)),
     Op("mode", mode, sparse=sparse_rule(operators.mode)),
 ]

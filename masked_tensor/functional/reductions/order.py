@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ... import masks, shapes, sparse
 from ...pair import Pair
-from ...rules.quantile import quantile_between
+from ...rules.quantile import quantile as quantile_between
 from ...shared.too_few import TooFew
 from ..entrance import Dim, Input, Number, as_pair, as_result, check_ordered, enter_input, restore_dims, run_op, too_few
 from ..registry import as_torch, row
