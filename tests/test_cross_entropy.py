@@ -109,6 +109,18 @@ def test_targets_out_of_range_raise_as_torch_does() -> None:
                 call(masked, target, weight=weight)
 
 
+@pytest.mark.parametrize("missing", [255, -1, 10**9])
+@pytest.mark.parametrize("packed", [False, True])
+def test_an_inverted_mask_of_labels_is_named(missing: int, packed: bool) -> None:
+    target, x = torch.tensor([[0, missing, 2]]), torch.zeros(1, 3, 3)
+    known = mt.masked_tensor(target, target == missing)
+    with pytest.raises(IndexError, match="use ~mask"):
+        F.cross_entropy(x, known.packed() if packed else known)
+    assert F.cross_entropy(x, mt.masked_tensor(target, target != missing)).isfinite().item()
+    with pytest.raises(IndexError, match=rf"mask it: masked_equal\(target, {missing}\)$"):  # nothing is masked
+        F.cross_entropy(x, mt.masked_tensor(target))
+
+
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("weighted", [False, True])

@@ -1317,13 +1317,34 @@ def test_functional_forms() -> None:
     )
     refused(
         ValueError,
-        lambda: mt.sum(ones(2, 3, 4), mask=ones(2, dtype=torch.bool)),
-        """mask must broadcast to input's shape (2, 3, 4), got a mask of shape (2,); use mask[..., None, None]""",
+        lambda: mt.cross_entropy(ones(2, 3, 4), ones(2, 4).long(), mask=ones(2, 4) > 0),
+        """mask= masks input, of shape (2, 3, 4); give a mask of target's shape (2, 4) as target_mask=""",
     )
     refused(
         ValueError,
-        lambda: mt.cross_entropy(ones(2, 3, 4), torch.zeros(2, 4).long(), mask=ones(2, 4, dtype=torch.bool)),
-        """mask must broadcast to input's shape (2, 3, 4), got a mask of shape (2, 4); if it is the mask of the target, give target_mask=""",
+        lambda: mt.mse_loss(ones(2, 3), ones(2, 3), target_mask=ones(2) > 0),
+        """target_mask must broadcast to target's shape (2, 3), got a mask of shape (2,)""",
+    )
+    refused(
+        TypeError,
+        lambda: mt.mse_loss(ones(2), ones(2), target_mask=[True, False]),
+        """target_mask must be a plain tensor or None, got list; use torch.as_tensor(mask)""",
+    )
+    labels = torch.tensor([1, 255])
+    refused(
+        IndexError,
+        lambda: mt.cross_entropy(ones(2, 3), labels, target_mask=labels == 255),
+        """Target 255 is out of bounds: there are 3 classes; if it stands for a missing label, mask it: masked_equal(target, 255); or the mask is inverted (True means valid): use ~mask""",
+    )
+    refused(
+        IndexError,
+        lambda: mt.nll_loss(ones(2, 3), mt.masked_equal(labels, 1)),
+        """Target 255 is out of bounds: there are 3 classes; if it stands for a missing label, mask it: masked_equal(target, 255); or the mask is inverted (True means valid): use ~mask""",
+    )
+    refused(
+        IndexError,
+        lambda: F.cross_entropy(ones(2, 3), mt.masked_tensor(labels)),
+        """Target 255 is out of bounds: there are 3 classes; if it stands for a missing label, mask it: masked_equal(target, 255)""",
     )
     refused(
         RuntimeError,
@@ -2784,7 +2805,12 @@ def test_flat_modules() -> None:
     refused(
         ValueError,
         lambda: module(x, labels=masked(2, 4).long()),
-        """mt.flat: labels of shape (2, 4) beside a batch of shape (2, 3)""",
+        """mt.flat: labels of shape (2, 4) beside a batch of shape (2, 3); give labels of steps in the shape of the batch, and several classes for each sequence under another name than labels=""",
+    )
+    refused(
+        ValueError,
+        lambda: module(x, labels=ones(2, 2).long()),
+        """mt.flat: labels of shape (2, 2) beside a batch of shape (2, 3); give labels of steps in the shape of the batch, and several classes for each sequence under another name than labels=""",
     )
     refused(
         ValueError,
@@ -2794,7 +2820,7 @@ def test_flat_modules() -> None:
     refused(
         ValueError,
         lambda: module(x, weights=mt.from_lengths(ones(2, 3), [3, 2])),
-        """mt.flat: two inputs have different lengths: weights= [3, 2] in a batch (2, 3), argument 0 [3, 1] in a batch (2, 3); all that is masked must have the same steps; of an encoder-decoder make the encoder flat, mt.flat(model.encoder)""",
+        """mt.flat: input and weights have different lengths, [3, 1] and [3, 2] of batches (2, 3) and (2, 3); all masked inputs must have the same steps; of an encoder-decoder make the encoder flat, mt.flat(model.encoder)""",
     )
     refused(
         ValueError,

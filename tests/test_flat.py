@@ -530,3 +530,32 @@ def test_on_a_gpu(name: str, dtype: torch.dtype) -> None:
     given = mt.from_lengths(torch.randn(3, 6, 8, device="cuda", dtype=dtype), [6, 2, 4])
     close = {} if dtype is torch.float32 else {"rtol": 5e-2, "atol": 5e-2}
     check_flat(model, given, torch.arange(6, device="cuda").expand(3, 6), **close)
+
+
+class Tagger(nn.Module):
+    """A class for each step, as Hugging Face's token classifiers have."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = nn.Linear(4, 3)
+
+    def forward(self, x: Any, labels: Any = None, weights: Any = None) -> Any:
+        scores = self.head(x)
+        return scores if labels is None else F.cross_entropy(scores.view(-1, 3), labels.reshape(-1))
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_classes_of_another_shape_than_the_batch_are_refused(compiled: bool) -> None:
+    """Six classes beside six tokens would each be read as that of a token, though they belong to others."""
+    x, module = mt.from_lengths(torch.randn(2, 4, 4), [4, 2]), mt.flat(Tagger())
+    run = torch.compile(module, backend="eager") if compiled else module
+    with pytest.raises(ValueError, match=r"labels of shape \(2, 3\) beside a batch of shape \(2, 4\)"):
+        run(x, labels=torch.ones(2, 3, dtype=torch.long))
+    assert module(x, labels=torch.ones(2, 4, dtype=torch.long)).isfinite()
+
+
+def test_inputs_of_different_lengths_are_named() -> None:
+    x, other = mt.from_lengths(torch.randn(2, 4, 4), [4, 2]), mt.from_lengths(torch.randn(2, 4), [4, 3])
+    for call in (lambda m: m(x, None, other), lambda m: m(x, weights=other), lambda m: m(x=x, weights={"a": other})):
+        with pytest.raises(ValueError, match=r"mt\.flat: x and weights have different lengths, \[4, 2\] and \[4, 3\]"):
+            call(mt.flat(Tagger()))

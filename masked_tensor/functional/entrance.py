@@ -87,18 +87,21 @@ def check_mask(mask: Any, data: Tensor, name: str = "input") -> Tensor:
 
     Other dtypes are read as ``mask != 0``.
     """
+    said = "target_mask" if name == "target" else "mask"
     if not isinstance(mask, Tensor) or type(mask) is MaskedTensor:
         way_out = "mask.filled(False)" if isinstance(mask, Tensor) else "torch.as_tensor(mask)"
-        raise TypeError(f"mask must be a plain tensor or None, got {type(mask).__name__}; use {way_out}")
+        raise TypeError(f"{said} must be a plain tensor or None, got {type(mask).__name__}; use {way_out}")
     if mask.device != data.device:
-        raise ValueError(f"mask and {name} must be on one device, got mask on {mask.device}, {name} on {data.device}")
+        raise ValueError(
+            f"{said} and {name} must be on one device, got {said} on {mask.device}, {name} on {data.device}"
+        )
     if not shapes.can_expand(mask.shape, data.shape) and (
         layouts.is_sparse(data) or not shapes.can_broadcast(mask.shape, data.shape)
     ):
         leads = 0 < mask.dim() < data.dim() and mask.shape == data.shape[: mask.dim()]
         hint = f"; use mask[..., {', '.join(['None'] * (data.dim() - mask.dim()))}]" if leads else ""
         raise ValueError(
-            f"mask must broadcast to {name}'s shape {tuple(data.shape)}, got a mask of shape {tuple(mask.shape)}{hint}"
+            f"{said} must broadcast to {name}'s shape {tuple(data.shape)}, got a mask of shape {tuple(mask.shape)}"
         )
     return mask if mask.dtype is torch.bool else layouts.nonzero(mask)
 

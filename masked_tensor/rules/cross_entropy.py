@@ -74,12 +74,8 @@ def _class_loss(
     operands = data, x.mask if type(x) is Pair else None, labels.data, labels.mask, *weights
     try:
         found = kernels.run("class_loss", formula, operands, dim, kind, reduction, ignored, smoothing)
-    except IndexError as error:
-        if type(target) is not Pair:
-            raise
-        raise IndexError(
-            f"{error} It is valid under the target's mask (True = valid); if that marks missing labels, pass ~mask"
-        ) from error
+    except IndexError as error:  # on the CPU
+        raise class_outside(error, labels, data.shape[dim]) from None
     if reduction == NONE:
         return Pair(found[0], found[1], Payload.ZERO)
     return finish_average(*found, empty=labels.mask.numel() == 0, reduction=reduction, kind=kind)
@@ -92,7 +88,10 @@ def nll_loss_forward(
     x, dim = pair.as_pair(scores), _classes_of(scores)
     classes, labels = _class_weights(weight, x.data, dim), _per_sample(x.data, pair.as_pair(target), dim)
     chosen = choose(x, known_targets(labels.data, labels.mask, ignore_index), classes, ignore_index, dim)
-    each = entries(x, chosen, classes, dim, "nll_loss", ignore_index)
+    try:
+        each = entries(x, chosen, classes, dim, "nll_loss", ignore_index)
+    except IndexError as error:
+        raise class_outside(error, labels, x.data.shape[dim]) from None
     loss = reduce_loss(each, chosen.mask, reduction, chosen.weight, "nll_loss")
     if reduction == NONE and x.data.dim() != 1:
         total = torch.zeros((), dtype=loss.data.dtype, device=loss.data.device)
@@ -101,6 +100,18 @@ def nll_loss_forward(
     else:
         total = select(chosen.weight, chosen.mask, 0).sum()
     return loss, pair.plain_pair(total)
+
+
+def class_outside(error: IndexError, labels: Pair, size: int) -> IndexError:
+    """The error for a valid label that is no class, with the ways out."""
+    if not str(error).startswith("Target "):
+        return error
+    number = str(error).split()[1].rstrip(".")
+    inverted = "" if bool(labels.mask.all()) else "; or the mask is inverted (True means valid): use ~mask"
+    return IndexError(
+        f"Target {number} is out of bounds: there are {size} classes; if it stands for a missing label, mask it: "
+        f"masked_equal(target, {number}){inverted}"
+    )
 
 
 def _classes_of(scores: Operand) -> int:

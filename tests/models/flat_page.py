@@ -23,7 +23,7 @@ first call raises, and the type is called on the masked batch as above.
 | type | what was seen |
 |---|---|
 {rest}"""
-DECODERS = "two inputs have different lengths"
+DECODERS = "have different lengths"
 SAID = {
     DECODERS: "refused: tokens of its encoder and its decoder have different lengths; `mt.flat(model.encoder)`",
     "differ by": "refused: two sequences together are not each of them alone",

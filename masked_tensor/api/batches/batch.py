@@ -3,6 +3,7 @@
 One convention: batch first, ``dim`` is where the time lies in the batch, ``padding_side`` is where the padding goes.
 """
 
+import copy
 from collections import UserDict
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
@@ -371,8 +372,8 @@ def from_attention_mask(inputs: Any, attention_mask: Any = None, *, dim: int = 1
         dim (int, optional): The dimension of time, such as 2 for ``(B, C, T)``.
 
     Returns:
-        MaskedTensor or mapping: Data of the shape and dtype of ``inputs``, or a mapping of them, of the class of
-            ``inputs`` if that is a dict or ``UserDict``, else a dict.
+        MaskedTensor or mapping: Data of the shape and dtype of ``inputs``; of a ``BatchEncoding`` or another
+        ``UserDict`` one of the same type, so that ``.to(device)`` works; of any other mapping a dict.
 
     Raises:
         TypeError: ``inputs`` is no mapping and no mask is given, or one of them is nothing that a tensor can be made
@@ -398,7 +399,12 @@ def from_attention_mask(inputs: Any, attention_mask: Any = None, *, dim: int = 1
         if found is None:
             raise KeyError("inputs have no attention_mask; ask the tokenizer for it: return_attention_mask=True")
         mask = _as_bool(found)
-        return _as_mapping_of(inputs, {name: _expand_mask(value, mask, dim) for name, value in rest.items()})
+        masked = {name: _expand_mask(value, mask, dim) for name, value in rest.items()}
+        if not isinstance(inputs, UserDict):
+            return masked
+        result = copy.copy(inputs)  # a BatchEncoding keeps its words and offsets
+        result.data = masked
+        return result
     if attention_mask is None:
         raise TypeError("from_attention_mask takes a mapping with an attention_mask, or inputs and attention_mask")
     pair, mask = accepted_inputs.pair_of_input(inputs), _as_bool(attention_mask)

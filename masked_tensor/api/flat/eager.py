@@ -15,6 +15,7 @@ from ...packing.grid import same_places
 from ...rules.cross_entropy import IGNORED
 from . import transformers
 from .attention import Within
+from .beside import OtherLengths, named_arguments, other_lengths, refuse_other_labels
 from .call import run
 from .tokens import FlatTokens, from_flat, gathered, stored_tokens, to_flat, tokens_of
 from .verified import verified
@@ -36,7 +37,10 @@ def call(module: nn.Module, forward: Forward, args: tuple[Any, ...], kwargs: dic
             "mt.flat(model.base_model)"
         )
     tokens = to_flat(first)
-    inside_args, inside_kwargs = _entered(given, first, tokens)
+    try:
+        inside_args, inside_kwargs = _entered(given, first, tokens)
+    except OtherLengths as error:
+        raise ValueError(other_lengths(error, named_arguments(module, forward, args, kwargs), first, tokens)) from None
     found = verified(module, forward, inside_args, inside_kwargs, tokens)
     if found.refusal is not None:
         raise UnsupportedOpError(found.refusal)
@@ -58,6 +62,7 @@ def _entered(given: Any, first: MaskedTensor, tokens: FlatTokens) -> Any:
     args, kwargs = given
     batch = tokens.grid.shape
     kept = {name: value for name, value in kwargs.items() if not _says_the_same(name, value, tokens)}
+    refuse_other_labels(kwargs.get("labels"), batch)
 
     def enter(x: Any) -> Any:
         if x is first:
@@ -104,29 +109,14 @@ def _flattened(x: MaskedTensor, tokens: FlatTokens, given: Any) -> Tensor:
     if stored.inner is not None:
         return to_flat(x).values  # raises, and names the step
     if not same_places(stored.grid.on(tokens.grid.device), tokens.grid):
-        raise ValueError(_other_lengths(stored, tokens, given, x))
+        raise OtherLengths(x, stored)
     return tokens_of(stored).values
 
 
-def _other_lengths(stored: Packed, tokens: FlatTokens, given: Any, x: MaskedTensor) -> str:
-    first, (args, kwargs) = _batch_of(given), given
-    named = {f"argument {i}": value for i, value in enumerate(args)} | {f"{n}=": value for n, value in kwargs.items()}
-    names = [next(n for n, value in named.items() if any(t is y for t in tree_leaves(value))) for y in (x, first)]
-    return (
-        f"mt.flat: two inputs have different lengths: {names[0]} {stored.grid.sizes} in a batch {stored.grid.shape}, "
-        f"{names[1]} {tokens.grid.sizes} in a batch {tokens.grid.shape}; all that is masked must have the same steps; "
-        "of an encoder-decoder make the encoder flat, mt.flat(model.encoder)"
-    )
-
-
-def _labels(x: MaskedTensor, tokens: FlatTokens, given: Any) -> Tensor:
+def _labels(x: MaskedTensor, tokens: FlatTokens) -> Tensor:
     """Masked labels at the tokens; those that are missing do not count."""
     if x.is_floating_point():
-        return _flattened(x, tokens, given)
-    if tuple(x.shape[:2]) != tokens.grid.shape:
-        raise ValueError(
-            f"mt.flat: labels of shape {tuple(x.shape)} beside a batch of shape {tuple(tokens.grid.shape)}"
-        )
+        return _flattened(x, tokens)
     valid = x.mask
     if bool((valid.flatten(2).any(2) if valid.dim() > 2 else valid).logical_and(~tokens.grid.mask).any()):
         raise ValueError("mt.flat: a label is valid where the batch has no step; leave it out of the labels")

@@ -24,9 +24,9 @@ def flat(module: Module, on: bool = True, *, check: bool = True) -> Module:
     step by itself: embeddings, norms, feed-forwards, heads.
 
     At the first call, two short sequences are run together and alone, in evaluation mode, and a module that does not
-    keep them apart raises. Plain inputs run as before. Plain tensors ``(B, T, ...)`` beside a masked batch, such as
-    ``labels``, are flattened with it. ``torch.compile`` works around it and
-    inside of it.
+    keep them apart raises. Plain inputs run as before. Plain tensors ``(B, T, ...)`` beside a masked batch are
+    flattened with it, others are passed on. Integer ``labels=`` have the shape of the batch, or one label for each
+    sequence. ``torch.compile`` works around it and inside of it.
 
     Args:
         module (torch.nn.Module): Is changed in place: its class is replaced by a subclass. Keys of its state and its
@@ -40,8 +40,8 @@ def flat(module: Module, on: bool = True, *, check: bool = True) -> Module:
 
     Raises:
         TypeError: ``module`` is not a module.
-        ValueError: When it is called: a step that exists is missing, two inputs have different lengths, or attention is
-            called with a mask.
+        ValueError: When it is called: a step that exists is missing, two inputs have different lengths, integer
+            ``labels=`` have another shape than the batch, or attention is called with a mask.
         UnsupportedOpError: When it is called: it does not keep sequences apart.
 
     Example:

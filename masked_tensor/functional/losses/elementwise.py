@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from ... import kernels, layouts, masks, sparse
+from ... import kernels, layouts, masks, shapes, sparse
 from ...engine import table
 from ...engine.boundary.enter_leave import leave
 from ...kernels.losses import in_python
@@ -290,13 +290,20 @@ def soft_margin_loss() -> Tensor:
 
 def enter_sides(input: Tensor, target: Tensor, masking: Masking) -> tuple[Input, Input, Number | None]:
     """Both sides with their masks, and the fill value."""
-    try:
-        first = enter_input(input, masking.mask)
-    except ValueError as error:
-        if isinstance(target, Tensor) and getattr(masking.mask, "shape", None) == target.shape:
-            raise ValueError(f"{error}; if it is the mask of the target, give target_mask=") from None
-        raise
-    return first, enter_input(target, masking.target_mask, "target"), masking.fill_value
+    if masking.mask is not None:
+        refuse_target_mask(input, target, masking.mask)
+    return enter_input(input, masking.mask), enter_input(target, masking.target_mask, "target"), masking.fill_value
+
+
+def refuse_target_mask(input: Any, target: Any, mask: Any) -> None:
+    """Raises for ``mask=`` of the labels: of the input it would be one of the scores of all classes."""
+    if not (isinstance(mask, Tensor) and isinstance(input, Tensor) and isinstance(target, Tensor)):
+        return  # which is told by its type
+    if mask.shape == target.shape and not shapes.can_broadcast(mask.shape, input.shape):
+        raise ValueError(
+            f"mask= masks input, of shape {tuple(input.shape)}; give a mask of target's shape {tuple(target.shape)} as "
+            "target_mask="
+        )
 
 
 def reduction_number(name: str) -> int:

@@ -74,7 +74,10 @@ def agreed(index: Tensor, attention_mask: Tensor, batch: MaskedTensor) -> Tensor
 
 def _expected(places: Tensor, holds: Tensor) -> Tensor:
     result: Tensor = torch.ops.masked_tensor.expected(
-        places, holds, "mt.flat: two inputs have different lengths; all that is masked must have the same steps"
+        places,
+        holds,
+        "mt.flat: two masked inputs have different lengths, and all must have the same steps; a call without "
+        "torch.compile says which",
     )
     return result
 

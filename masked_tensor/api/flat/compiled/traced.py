@@ -14,6 +14,7 @@ from ....engine.tensor import MaskedTensor
 from ....errors import UnsupportedOpError
 from ....packing.dim_order import GRID
 from ..attention import Flat
+from ..beside import refuse_other_labels
 from ..verified import told
 from ..wants import with_what_it_wants
 from .described import described
@@ -32,6 +33,7 @@ def call_compiled(module: nn.Module, forward: Callable[..., Any], args: Any, kwa
     if isinstance(kwargs.get("attention_mask"), Tensor):
         index = agreed(index, kwargs.pop("attention_mask"), batch)
     labels = kwargs.get("labels")
+    refuse_other_labels(labels, batch.shape[:GRID])
     if type(labels) is MaskedTensor and not labels.is_floating_point():
         kwargs["labels"] = entered_labels(labels, batch)
 
