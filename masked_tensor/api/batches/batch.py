@@ -6,7 +6,6 @@ One convention: batch first, ``dim`` is where the time lies in the batch, ``padd
 import copy
 from collections import UserDict
 from collections.abc import Callable, Mapping, Sequence
-from copy import copy
 from functools import partial
 from typing import Any
 
@@ -414,16 +413,6 @@ def from_attention_mask(inputs: Any, attention_mask: Any = None, *, dim: int = 1
             f"{tuple(mask.shape)}"
         )
     return mask_more(pair, ragged.per_step(mask.to(pair.data.device), pair.data, dim))
-
-
-def _as_mapping_of(inputs: Mapping[str, Any], made: dict[str, Any]) -> Any:
-    """``made`` as the kind of mapping that came, with what else that has, such as the encodings of a tokenizer."""
-    if not isinstance(inputs, dict | UserDict):
-        return made
-    result = copy(inputs)
-    result.clear()
-    result.update(made)
-    return result
 
 
 def _as_bool(attention_mask: Any) -> Tensor:

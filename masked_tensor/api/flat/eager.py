@@ -68,13 +68,13 @@ def _entered(given: Any, first: MaskedTensor, tokens: FlatTokens) -> Any:
         if x is first:
             return tokens.values
         if _is_batch(x):
-            return _flattened(x, tokens, given)
+            return _flattened(x, tokens)
         if isinstance(x, Tensor) and type(x) is not MaskedTensor and x.dim() > 1 and tuple(x.shape[:2]) == batch:
             return gathered(tokens, x)
         return x
 
     masked = {name: value for name, value in kept.items() if name == "labels" and _is_batch(value)}
-    labels = {name: _labels(value, tokens, given) for name, value in masked.items()}
+    labels = {name: _labels(value, tokens) for name, value in masked.items()}
     rest = {name: value for name, value in kept.items() if name not in labels}
     entered_args, entered_rest = tree_map(enter, (args, rest))
     return entered_args, {**entered_rest, **labels}
@@ -103,7 +103,7 @@ def _record(x: MaskedTensor) -> Packed:
     return stored
 
 
-def _flattened(x: MaskedTensor, tokens: FlatTokens, given: Any) -> Tensor:
+def _flattened(x: MaskedTensor, tokens: FlatTokens) -> Tensor:
     """An input beside the batch as plain tokens ``(1, N, ...)``."""
     stored = _record(x)
     if stored.inner is not None:
