@@ -156,7 +156,9 @@ def take_chosen(x: Pair, dim: int, indices: Tensor, mask: Tensor, keepdim: bool)
     return Pair(values, mask), Pair(indices, mask, Payload.ZERO)
 
 
-def median(x: Pair, dim: int | None = None, keepdim: bool = False, *, skip_nan: bool) -> Pair | tuple[Pair, Pair]:
+def median(
+    x: Pair, dim: int | None = None, keepdim: bool = False, *, skip_nan: bool = False
+) -> Pair | tuple[Pair, Pair]:
     """The lower one of the two in the middle; NaN if there is a valid NaN, or with ``skip_nan`` only NaN."""
     data = x.data
     if dim is None:
@@ -236,6 +238,6 @@ def _ranks_in_order(data: Tensor, n: Tensor, dim: int, method: str) -> Tensor:
 OPS = [
     Op("sort", sort, sparse=sparse_rule(sorting.sort), packed=packed.along_any(ranked=True)),
     Op("kthvalue", kthvalue, sparse=sparse_rule(sorting.kthvalue)),
-    Op("median", median, {"skip_nan": False}, sparse=sparse_rule(sorting.median)),
+    Op("median", median, sparse=sparse_rule(sorting.median)),
     Op("nanmedian", median, {"skip_nan": True}, sparse=sparse_rule(sorting.nanmedian)),
 ]

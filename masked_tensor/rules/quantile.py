@@ -26,7 +26,7 @@ def quantile(
     keepdim: bool = False,
     *,
     interpolation: str = "linear",
-    skip_nan: bool,
+    skip_nan: bool = False,
     alphap: float = 1.0,
     betap: float = 1.0,
 ) -> Pair:
@@ -97,7 +97,7 @@ def mode(x: Pair, dim: int = -1, keepdim: bool = False) -> tuple[Pair, Pair]:
 
 
 OPS = [
-    Op("quantile", quantile, {"skip_nan": False}, sparse=sparse_rule(operators.quantile)),
+    Op("quantile", quantile, sparse=sparse_rule(operators.quantile)),
     Op("nanquantile", quantile, {"skip_nan": True}, sparse=sparse_rule(operators.nanquantile)),
     Op("mode", mode, sparse=sparse_rule(operators.mode)),
 ]
