@@ -132,9 +132,10 @@ class Packed:
     @property
     def frame(self) -> Frame:
         """All but the values."""
-        if not self.known:
-            self.known.append(Frame(self.values.shape, self.grid, self.order, self.inner))
-        return self.known[0]
+        known = self.known
+        if not known:
+            known.append(Frame(self.values.shape, self.grid, self.order, self.inner))
+        return known[0]
 
     def holding(self, values: Tensor) -> "Packed":
         """The same with other values, of the same shape and validity."""

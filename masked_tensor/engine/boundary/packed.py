@@ -38,11 +38,15 @@ def without_history(p: Packed, dtype: torch.dtype) -> Packed:
 
 def wrap_packed(p: Packed) -> MaskedTensor:
     """An untracked MaskedTensor around a packed batch; its strides are always contiguous ones."""
-    p = p if not p.values.requires_grad else without_history(p, p.values.dtype)
+    values = p.values
+    if values.requires_grad:
+        values = values.detach()
+        p = p.holding(values)
+    # By position, as in ``wrap``.
     # fmt: off
     result = tensor.make(
-        MaskedTensor, p.shape, dtype=p.values.dtype, layout=torch.strided, device=p.values.device,
-        _extra_dispatch_keys=KEYS,
+        MaskedTensor, p.frame.shape, None, None, None, values.dtype, torch.strided, values.device,
+        False, False, None, False, False, KEYS,
     )
     # fmt: on
     set_packed(result, p)
@@ -101,7 +105,7 @@ def run_packed_rule(entry: Entry, args: Sequence[Any], kwargs: dict[str, Any], r
         elif kind in SEQUENCES:
             a = _enter_any(a, recording, enter)
         given.append(a)
-    named = {k: _enter_any(v, recording, enter) for k, v in kwargs.items()}
+    named = {k: _enter_any(v, recording, enter) for k, v in kwargs.items()} if kwargs else kwargs
     for rule in entry.packed:
         try:
             result = rule(*given, **named)
@@ -184,7 +188,8 @@ class _EnterPacked(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: MaskedTensor, enter: Enter, inner: Tensor | None) -> Tensor:
         p: Any = x._packed
-        ctx.frame, ctx.enter, ctx.leaf = Frame(p.stored, p.grid, p.order, inner), enter, x._node is None
+        ctx.frame = p.frame if inner is p.inner else Frame(p.stored, p.grid, p.order, inner)
+        ctx.enter, ctx.leaf = enter, x._node is None
         result: Tensor = p.values.detach()
         return result
 
@@ -192,7 +197,8 @@ class _EnterPacked(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> Any:
         if ctx.leaf and gradient_is_shared(grad):  # as of a strided leaf: ``.grad.data`` may be written
             grad = grad.clone()
-        return leave_packed(Packed(grad, ctx.frame.grid, ctx.frame.order, ctx.frame.inner), ctx.enter), None, None
+        frame = ctx.frame
+        return leave_packed(Packed(grad, frame.grid, frame.order, frame.inner, known=[frame]), ctx.enter), None, None
 
 
 class _LeavePacked(torch.autograd.Function):
