@@ -1317,6 +1317,11 @@ def test_functional_forms() -> None:
     )
     refused(
         ValueError,
+        lambda: mt.sum(ones(2, 3, 4), mask=ones(2, dtype=torch.bool)),
+        """mask must broadcast to input's shape (2, 3, 4), got a mask of shape (2,); use mask[..., None, None]""",
+    )
+    refused(
+        ValueError,
         lambda: mt.cross_entropy(ones(2, 3, 4), ones(2, 4).long(), mask=ones(2, 4) > 0),
         """mask= masks input, of shape (2, 3, 4); give a mask of target's shape (2, 4) as target_mask=""",
     )
@@ -1547,7 +1552,7 @@ def test_arguments_of_ops() -> None:
     refused(
         IndexError,
         lambda: F.cross_entropy(x, mt.masked_tensor([9, 0, 0, 0], True)),
-        """Target 9 is out of bounds. It is valid under the target's mask (True = valid); if that marks missing labels, pass ~mask""",
+        """Target 9 is out of bounds: there are 4 classes; if it stands for a missing label, mask it: masked_equal(target, 9)""",
     )
     refused(
         RuntimeError,

@@ -102,6 +102,7 @@ def check_mask(mask: Any, data: Tensor, name: str = "input") -> Tensor:
         hint = f"; use mask[..., {', '.join(['None'] * (data.dim() - mask.dim()))}]" if leads else ""
         raise ValueError(
             f"{said} must broadcast to {name}'s shape {tuple(data.shape)}, got a mask of shape {tuple(mask.shape)}"
+            + hint
         )
     return mask if mask.dtype is torch.bool else layouts.nonzero(mask)
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from .. import counting, settings, shapes
-from ..compat import IS_OLD, in_transform, is_readable_memory, is_wrapped, shares_memory
+from ..compat import IS_OLD, in_transform, is_readable_memory, is_wrapped
 from . import bits, known, sides
 from .known import any_along as any_along
 from .known import derive as derive
@@ -24,6 +24,8 @@ from .known import with_rows_of as with_rows_of
 from .reshaping import compact as compact
 from .reshaping import compact_others as compact_others
 from .reshaping import reshape_constant, reshaped_strides
+from .same import same_memory as same_memory
+from .same import same_rows as same_rows
 
 
 def to_bytes(mask: Tensor) -> Tensor:
@@ -62,33 +64,6 @@ def realize(mask: Tensor) -> Tensor:
         return mask
     small = to_bytes(compact(mask)).contiguous()
     return from_bytes(small.as_strided(small.shape, small.stride())).expand(mask.shape)
-
-
-def same_memory(a: Tensor, b: Tensor) -> bool:
-    """Whether two masks are the same memory seen the same way: a static fact, no value is compared."""
-    if a is b or torch.compiler.is_dynamo_compiling():  # Dynamo cannot trace the question below
-        return a is b
-    return (
-        shares_memory(a, b)
-        and a.shape == b.shape
-        and a.stride() == b.stride()
-        and a.storage_offset() == b.storage_offset()
-    )
-
-
-def same_rows(a: Tensor, b: Tensor) -> bool:
-    """Whether two masks are the same memory seen the same way, but for the sizes along which they are constant."""
-    if type(a) is not Tensor or type(b) is not Tensor or torch.compiler.is_dynamo_compiling():
-        return False
-    if a.dim() != b.dim() or not shares_memory(a, b) or a.storage_offset() != b.storage_offset():
-        return False
-    for size, stride, other, step in zip(a.shape, a.stride(), b.shape, b.stride(), strict=True):
-        if size != other:
-            if size == 0 or other == 0 or (size != 1 and stride != 0) or (other != 1 and step != 0):
-                return False
-        elif stride != step and size != 1:
-            return False
-    return True
 
 
 def note_facts(mask: Tensor) -> None:
