@@ -6,7 +6,6 @@ from collections import UserDict, namedtuple
 from collections.abc import Callable
 from functools import partial
 from itertools import product
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
