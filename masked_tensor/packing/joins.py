@@ -75,13 +75,8 @@ def _cat_over_time(tensors: Sequence[Any], first: Packed, dim: int) -> Packed:
     for p in parts:
         index.append(p.grid.batch * total + p.grid.time + start)
         start += p.grid.shape[1]
-    rising, perm = torch.cat(index).sort()
     whole = complete_together([None if isinstance(t, Tensor) else p.grid for t, p in zip(tensors, parts, strict=True)])
-    grid, joined = Grid(rising, (lead.grid.shape[0], total), whole), _join(parts, 0)
-    if not isinstance(joined, Pair):
-        return Packed(joined.index_select(0, perm), grid, lead.order)
-    values, inner = joined.data.index_select(0, perm), masks.compact_others(joined.mask, 0).index_select(0, perm)
-    return Packed(values, grid, lead.order, masks.expand_to(inner, values.shape), joined.payload)
+    return _in_order(parts, torch.cat(index), (lead.grid.shape[0], total), whole)
 
 
 def cat_batches(tensors: Sequence[Any], side: str = "right") -> Packed:
@@ -120,12 +115,16 @@ def join_sequences(parts: Sequence[Packed], side: str) -> Packed:
         step = torch.arange(p.grid.index.shape[0], device=p.grid.device) - p.grid.offsets[p.grid.batch]
         index.append(p.grid.batch * time + before[p.grid.batch] + step)
         before = before + p.grid.lengths
-    rising, perm = torch.cat(index).sort()
-    grid, joined = Grid(rising, (lead.grid.shape[0], time), True), _join(parts, 0)
+    return _in_order(parts, torch.cat(index), (lead.grid.shape[0], time), True)
+
+
+def _in_order(parts: Sequence[Packed], index: Tensor, shape: tuple[int, int], whole: bool | None) -> Packed:
+    """The tokens of all parts on one grid, at the places ``index``."""
+    (rising, perm), joined, order = index.sort(), _join(parts, 0), parts[0].order
     if not isinstance(joined, Pair):
-        return Packed(joined.index_select(0, perm), grid, lead.order)
+        return Packed(joined.index_select(0, perm), Grid(rising, shape, whole), order)
     values, inner = joined.data.index_select(0, perm), masks.compact_others(joined.mask, 0).index_select(0, perm)
-    return Packed(values, grid, lead.order, masks.expand_to(inner, values.shape), joined.payload)
+    return Packed(values, Grid(rising, shape, whole), order, masks.expand_to(inner, values.shape), joined.payload)
 
 
 def _expect_simple(x: Packed, tensors: Sequence[Any]) -> None:
