@@ -3,7 +3,7 @@
 The input is a masked tensor, or a plain one with ``mask=``.  What remains masked is NaN in a plain result.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Literal, cast, get_args
 
@@ -20,7 +20,7 @@ from ...pair import Pair
 from ...shapes import expect_int
 from ...shared.rows import gaps
 from ..entrance import Input, Number
-from ..registry import as_torch
+from ..registry import as_torch, row
 from .steps import Series, enter_series, expect_lengths
 
 Area = Literal["inside", "outside"]
@@ -30,18 +30,48 @@ Side = Literal["right", "left"]
 Lengths = Tensor | Sequence[int] | Literal["full"] | None
 
 
-@as_torch
-def ffill(
-    input: Tensor,
-    dim: int | None = None,
-    *,
-    lengths: Lengths = None,
-    padding_side: Side = "right",
-    limit: int | None = None,
-    limit_area: Area | None = None,
-    mask: Tensor | None = None,
-    fill_value: Number | None = None,
-) -> Tensor:
+def _carry(name: str, forward: bool) -> Callable[..., Tensor]:
+    def carry(
+        input: Tensor,
+        dim: int | None = None,
+        *,
+        lengths: Lengths = None,
+        padding_side: Side = "right",
+        limit: int | None = None,
+        limit_area: Area | None = None,
+        mask: Tensor | None = None,
+        fill_value: Number | None = None,
+    ) -> Tensor:
+        # A valid entry is the last up to itself: taking those is all there is to do, and its gradient is that.
+        series = _enter_filling(name, input, dim, lengths, padding_side, limit, limit_area, mask)
+        x, dim = series.x, series.dim
+        mask, length = masks.compact_others(x.mask, dim), gaps.stretch_length(x, dim)
+        free = limit is None and limit_area is None
+        if free and length is None:
+            valid, place = gaps.carry_valid(mask, dim, forward)
+            if series.within is not None:
+                begin, end = series.within
+                valid = valid & (place >= begin if forward else place < end)
+            data = x.data.gather(dim, place if place.shape == x.data.shape else place.expand(x.data.shape))
+            return cast("Tensor", series.leave(name, Pair(data, masks.expand_to(valid, x.data.shape)), fill_value))
+        parts: Iterator[tuple[Tensor, Tensor]]
+        if free:
+            found = (gaps.before if forward else gaps.after)(mask, dim, length, series.within)
+            parts = ((place, place >= 0 if forward else place < x.data.shape[dim]) for place in found)
+        else:
+            direction = "forward" if forward else "backward"
+            around = gaps.stretches(mask, dim, length, series.within)
+            parts = (
+                (s.last if forward else s.following, gaps.fillable(s, limit, limit_area, direction)) for s in around
+            )
+        parts = ((gaps.gather_clamped(x, dim, place), valid) for place, valid in parts)
+        return cast("Tensor", series.leave(name, _join(parts, x, dim, length), fill_value))
+
+    return carry
+
+
+@row(_carry, forward=True)
+def ffill() -> Tensor:
     """A time series in which each masked entry has the value of the last valid entry before it.
 
     Entries before the first valid one stay masked. Gradients flow to the entry whose value was taken.
@@ -81,21 +111,10 @@ def ffill(
     References:
         ``pandas.DataFrame.ffill``.
     """
-    return _carry("ffill", input, dim, lengths, padding_side, limit, limit_area, mask, fill_value, forward=True)
 
 
-@as_torch
-def bfill(
-    input: Tensor,
-    dim: int | None = None,
-    *,
-    lengths: Lengths = None,
-    padding_side: Side = "right",
-    limit: int | None = None,
-    limit_area: Area | None = None,
-    mask: Tensor | None = None,
-    fill_value: Number | None = None,
-) -> Tensor:
+@row(_carry, forward=False)
+def bfill() -> Tensor:
     """A time series in which each masked entry has the value of the next valid entry after it.
 
     Entries after the last valid one stay masked. Gradients flow to the entry whose value was taken.
@@ -132,7 +151,6 @@ def bfill(
     References:
         ``pandas.DataFrame.bfill``.
     """
-    return _carry("bfill", input, dim, lengths, padding_side, limit, limit_area, mask, fill_value, forward=False)
 
 
 @as_torch
@@ -303,41 +321,6 @@ def shift(
     if kept != size:  # a plain input has an edge now
         series = replace(series, given=Input(result, series.given.masked))
     return cast("Tensor", series.leave("shift", result, fill_value))
-
-
-def _carry(
-    name: str,
-    input: Tensor,
-    dim: Any,
-    lengths: Any,
-    side: str,
-    limit: Any,
-    area: Any,
-    mask: Any,
-    fill_value: Number | None,
-    forward: bool,
-) -> Tensor:
-    """A valid entry is the last up to itself: taking those is all there is to do, and its gradient is that."""
-    series = _enter_filling(name, input, dim, lengths, side, limit, area, mask)
-    x, dim = series.x, series.dim
-    mask, length, free = masks.compact_others(x.mask, dim), gaps.stretch_length(x, dim), limit is None and area is None
-    if free and length is None:
-        valid, place = gaps.carry_valid(mask, dim, forward)
-        if series.within is not None:
-            begin, end = series.within
-            valid = valid & (place >= begin if forward else place < end)
-        data = x.data.gather(dim, place if place.shape == x.data.shape else place.expand(x.data.shape))
-        return cast("Tensor", series.leave(name, Pair(data, masks.expand_to(valid, x.data.shape)), fill_value))
-    parts: Iterator[tuple[Tensor, Tensor]]
-    if free:
-        found = (gaps.before if forward else gaps.after)(mask, dim, length, series.within)
-        parts = ((place, place >= 0 if forward else place < x.data.shape[dim]) for place in found)
-    else:
-        direction = "forward" if forward else "backward"
-        around = gaps.stretches(mask, dim, length, series.within)
-        parts = ((s.last if forward else s.following, gaps.fillable(s, limit, area, direction)) for s in around)
-    parts = ((gaps.gather_clamped(x, dim, place), valid) for place, valid in parts)
-    return cast("Tensor", series.leave(name, _join(parts, x, dim, length), fill_value))
 
 
 def _join(parts: Iterator[tuple[Tensor, Tensor]], x: Pair, dim: int, length: int | None) -> Pair:
