@@ -81,5 +81,6 @@ def total_weight(mask: Tensor, weight: Tensor | None, dtype: torch.dtype) -> Ten
 
 
 def _zeroed(x: Tensor, mask: Tensor, known: Payload | None) -> Tensor:
-    wide = x if x.shape == mask.shape else x.expand(mask.shape)
-    return guard(wide, mask) if known is Payload.ZERO else select(wide, mask, 0)
+    if known is Payload.ZERO:  # the mask is its own
+        return guard(x, mask)
+    return select(x if x.shape == mask.shape else x.expand(mask.shape), mask, 0)

@@ -73,7 +73,7 @@ def run(name: str, formula: Callable[..., Any], tensors: Tensors, *options: Any)
     """What the device's kernel of that name gives, where one serves; else what the formula gives."""
     data = tensors[0]
     if type(data) in _MEMORY:
-        device = data.device.type
+        device = "cpu" if data.is_cpu else data.device.type  # the latter costs as much as all else here
         if device in ROOMS:
             import_kernels(device)
         kernel = KERNELS.get((name, device)) or KERNELS.get((name, ANY))
