@@ -19,8 +19,9 @@ from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
 import masked_tensor as mt  # noqa: E402
 from masked_tensor import kernels, settings  # noqa: E402
-from masked_tensor.kernels.gpu import layout, tiles  # noqa: E402
+from masked_tensor.kernels.gpu import layout  # noqa: E402
 from masked_tensor.kernels.gpu.entries import ENTRIES  # noqa: E402
+from masked_tensor.kernels.gpu.tiles import indices, places  # noqa: E402
 
 from .helpers import interpreter  # noqa: E402
 from .helpers.gpu_cases import SMALL, Case, cases  # noqa: E402
@@ -122,8 +123,8 @@ def test_tables_beyond_32_bits_are_wide() -> None:
 
 @triton.jit
 def _places(out, blocks, near, outer, inner, B: tl.constexpr, TWO: tl.constexpr):
-    k = tiles.indices(tl.load(blocks), B, True)
-    tl.store(out + tl.arange(0, B), tiles.places(k, near, outer, inner, TWO))
+    k = indices(tl.load(blocks), B, True)
+    tl.store(out + tl.arange(0, B), places(k, near, outer, inner, TWO))
 
 
 @pytest.mark.parametrize("two", [False, True])
