@@ -3,7 +3,7 @@ What is a masked tensor, and what can I do with it?
 ===================================================
 
 A masked tensor is a tensor with a mask.  The mask says which entries are valid (True)
-and which are masked (False).  Everything below is ordinary PyTorch.  A masked entry
+and which are masked (False).  All the code below is ordinary PyTorch.  A masked entry
 prints as ``--``.
 """
 
@@ -19,8 +19,8 @@ def rounded(x: torch.Tensor) -> list[float | None]:
 
 
 # %%
-# Make one from data and a mask, from a list with None, or by masking NaN.  No result
-# depends on the data under the mask.
+# You can make one from data and a mask, from a list with None, or by masking NaN.  No
+# result depends on the data under the mask.
 
 nan = float("nan")
 data = torch.tensor([0.0, 1.0, nan, 3.0, nan])
@@ -33,7 +33,7 @@ assert torch.equal(
 )
 
 # %%
-# An elementwise result is valid where all operands are valid.
+# The result of an elementwise op is valid where all operands are valid.
 
 print(m + m)
 print(m.cos())
@@ -41,7 +41,8 @@ assert (m + m).tolist() == [0.0, 2.0, None, 6.0, None]
 assert rounded(m.cos()) == [1.0, 0.5403, None, -0.99, None]
 
 # %%
-# Two masks are AND-ed, as in numpy.ma, Arrow and SQL.  To raise an error instead, use
+# Two masks are combined with AND, as in numpy.ma, Arrow and SQL.  To raise an error if
+# they differ, use
 # ``mt.meaning(mismatch="raise")``.
 
 other = mt.masked_tensor(torch.arange(5.0), ~m.mask)
@@ -95,8 +96,8 @@ assert m.filled(-1).tolist() == [0.0, 1.0, -1.0, 3.0, -1.0]
 assert m.compressed().tolist() == [0.0, 1.0, 3.0]
 
 # %%
-# Reductions use the valid entries.  A row without a valid entry has no sum, mean or
-# maximum: its result is masked.
+# Reductions use only the valid entries.  A row without valid entries has no sum, mean
+# or maximum, so its result is masked.
 
 NAMES = ["sum", "mean", "prod", "amin", "amax"]
 results = {name: rounded(getattr(table, name)(1)) for name in NAMES}

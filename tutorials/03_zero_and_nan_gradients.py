@@ -2,9 +2,10 @@
 Why is my gradient NaN although the loss is fine?
 =================================================
 
-``torch.where`` chooses a value, but autograd still multiplies the gradient of the value
-*not* chosen by zero, and zero times infinity is NaN.  With a mask nothing is
-multiplied.  The cases are issues that people filed against PyTorch.
+``torch.where`` selects a value, but in the backward pass autograd multiplies the
+derivative of the value that was *not* selected by zero, and zero times infinity is NaN.
+With a mask, that product is never computed.  The first four cases are issues that users
+filed against PyTorch.
 """
 
 from pathlib import Path
@@ -41,7 +42,7 @@ assert x.grad.mask.tolist() == negative.tolist()
 torch.testing.assert_close(x.grad.compressed(), values[:2].exp())
 
 # %%
-# Issue 52248: a division by zero in the branch that is not taken.
+# Issue 52248: division by zero in the branch that is not taken.
 
 plain = tensor(1.0, requires_grad=True)
 torch.where(tensor(False), plain / 0, tensor(1.0)).backward()
@@ -54,7 +55,7 @@ assert plain.grad.isnan()
 assert a.grad.tolist() is None
 
 # %%
-# Issue 67180: ``nansum`` hides the NaN, its gradient does not.
+# Issue 67180: ``nansum`` skips the NaN, but its gradient does not.
 
 plain = tensor(1.0, requires_grad=True)
 torch.nansum(tensor([1.0, 2.0, float("nan")]) * plain).backward()
@@ -65,8 +66,8 @@ assert plain.grad.isnan()
 assert b.grad == 3.0
 
 # %%
-# Issue 4132: dividing by zero, then taking the valid results.  Here the *divisor* has
-# the mask: the derivative of the division is infinite and must not be computed.
+# Issue 4132: divide by zero, then keep only the valid results.  Here the *divisor* is
+# masked, because the derivative of the division is infinite and must not be computed.
 
 divisor = tensor([0.0, 1.0])
 plain = tensor([1.0, 1.0], requires_grad=True)
@@ -78,7 +79,7 @@ assert plain.grad[0].isnan()
 assert x.grad.tolist() == [0.0, 1.0]
 
 # %%
-# The most frequent case: missing targets.
+# The most common case: missing targets.
 
 torch.manual_seed(0)
 inputs, targets = torch.randn(5, 3), tensor([1.0, float("nan"), 2.0, float("nan"), 0.5])
@@ -99,8 +100,8 @@ for case, left, right in ROWS:
 
 # %%
 # The first case as a picture.  The function is constant on the right, so its gradient
-# is 0 there.  Plain autograd gives NaN as soon as ``exp`` overflows in the branch that
-# is not chosen.
+# is 0 there.  Plain autograd returns NaN as soon as ``exp`` overflows in the branch
+# that is not taken.
 
 line = torch.linspace(-5, 120, 1001)
 plain = line.clone().requires_grad_()

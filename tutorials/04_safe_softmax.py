@@ -2,9 +2,9 @@
 Why does a fully padded row turn my softmax into NaN?
 =====================================================
 
-The usual recipe fills padding with ``-inf`` and takes the softmax.  A row with nothing
-but padding is then 0/0.  With a mask the result of that row is masked, its gradient is
-zero, and a computed NaN stays visible.
+The usual recipe fills padding with ``-inf`` before the softmax.  If a row is nothing
+but padding, its softmax is 0/0.  With a mask, the result of that row is masked and its
+gradient is zero.  A NaN that your code computed stays visible.
 """
 
 from pathlib import Path
@@ -19,7 +19,7 @@ scores = torch.randn(3, 3)
 valid = torch.tensor([[True, False, False], [True, False, True], [False, False, False]])
 
 # %%
-# The recipe, along the columns: column 1 becomes NaN.
+# The recipe, applied along the columns: column 1 becomes NaN.
 
 plain = scores.clone().requires_grad_()
 recipe = plain.masked_fill(~valid, float("-inf")).softmax(0)
@@ -28,7 +28,7 @@ print(recipe.detach())
 assert recipe[:, 1].isnan().all()
 
 # %%
-# With a mask, column 1 is masked, and the others are right.
+# With a mask, column 1 is masked and the other columns are right.
 
 x = mt.masked_tensor(scores, valid, requires_grad=True)
 masked = x.softmax(0)
@@ -40,9 +40,9 @@ assert masked[1, 2].item() == 1.0
 assert x.grad.filled(0).isfinite().all()
 
 # %%
-# One such row makes gradients of the model NaN, even if the loss leaves it out.  Its
-# softmax is NaN, and 0 times NaN is NaN in the gradients of the parameters that all
-# rows share.
+# One such row turns the gradients of the whole model into NaN, even if the loss leaves
+# it out.  Its softmax is NaN, and 0 times NaN is NaN, so the NaN reaches the parameters
+# that all rows share.
 
 rows, score, value = torch.randn(4, 3, 8), torch.nn.Linear(8, 1), torch.nn.Linear(8, 2)
 seen = torch.ones(4, 3, 1, dtype=torch.bool)
@@ -64,8 +64,8 @@ print(f"masked:           loss {loss.item():.4f}, gradient {rounded}")
 assert value.bias.grad.isfinite().all()
 
 # %%
-# A -inf or NaN that was *computed* is a value and not a mask.  It stays visible unless
-# ``mode`` says otherwise.
+# A -inf or NaN that was *computed* is a value, not a missing entry.  It stays visible
+# unless ``mode`` says otherwise.
 
 infinite = torch.tensor([[float("-inf"), float("-inf")]])
 print(f"{'mode':12} {'row of -inf, all valid':>24} {'row with nothing valid':>24}")
@@ -80,7 +80,7 @@ assert mt.softmax(infinite, 1, mask=everything).isnan().all()
 assert (mt.softmax(infinite, 1, mask=everything, mode="inf_as_zero") == 0).all()
 
 # %%
-# The two results side by side.  ``nan`` is wrong, ``--`` is masked.
+# The two results side by side: ``nan`` is wrong, ``--`` is masked.
 
 figure, panels = plt.subplots(1, 2, figsize=(7, 3.5), constrained_layout=True)
 for panel, title, result in zip(

@@ -2,10 +2,10 @@
 Which function skips missing values, and what if all are missing?
 =================================================================
 
-PyTorch has ``nansum`` and ``nanmean``, and no ``nanvar``, ``nanmax``, ``nanprod`` or
-``nanargmin``.  With a mask every reduction skips missing values.  It also tells "the
-mean is NaN" from "there is no mean", and a NaN that your own code computed from a value
-that was never measured.
+PyTorch has ``nansum`` and ``nanmean``, but no ``nanvar``, ``nanmax``, ``nanprod`` or
+``nanargmin``.  With a mask, every reduction skips missing values.  A mask also
+distinguishes "the mean is NaN" from "there is no mean", and a NaN that your code
+computed from a value that was never measured.
 """
 
 import torch
@@ -13,9 +13,9 @@ import torch
 import masked_tensor as mt
 
 # %%
-# Half of these were never measured.  Every reduction of PyTorch skips the
-# masked values.  The right column is checked against the same reduction of the measured
-# values alone.
+# Some of these values were never measured.  Every reduction in PyTorch skips the masked
+# ones.  The code checks the right column against the same reduction of only the
+# measured values.
 
 y = torch.arange(32.0)
 x = y * y.fmod(4)
@@ -38,18 +38,18 @@ for name in NAMES.split():
     torch.testing.assert_close(masked.item(), expected.item(), rtol=1e-5, atol=1e-5)
 
 # %%
-# If all values are missing, ``nanmean`` gives NaN, as if it was computed.  With a mask
-# the result is masked: there is no mean.
+# If all values are missing, ``nanmean`` returns NaN, as if it had been computed.  With
+# a mask, the result is masked: there is no mean.
 nothing = torch.full((4,), float("nan"))
 assert nothing.nanmean().isnan()
 mean = mt.masked_invalid(nothing).mean()
 print("mean of nothing:", mean)
 assert mean.tolist() is None
-# Or choose a value for it.
+# You can also choose a value for this case.
 assert mt.mean(nothing, mask=~nothing.isnan(), fill_value=0.0) == 0.0
 
 # %%
-# A NaN that was computed from valid values is not skipped, so that you notice the bug.
+# A NaN computed from valid values is not skipped, so you notice the bug.
 ratio = mt.masked_tensor([1.0, 0.0, None]) / torch.tensor([2.0, 0.0, 1.0])
 print("a computed NaN stays visible:", ratio)
 print("and in the mean:", ratio.mean())

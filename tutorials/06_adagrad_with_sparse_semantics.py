@@ -2,9 +2,9 @@
 How do I update only the rows that have a gradient?
 ===================================================
 
-Adagrad with a sparse gradient must change only the entries that the gradient has.  No
-gradient is not the same as a gradient of zero.  With masked tensors the dense formula
-does that in four lines.
+With a sparse gradient, Adagrad must update only the entries that the gradient stores.
+No gradient is not the same as a gradient of zero.  With masked tensors, the dense
+formula gets this right in four lines.
 """
 
 import warnings
@@ -15,11 +15,11 @@ from torch import Tensor
 
 import masked_tensor as mt
 
-# torch.optim.Adagrad, with which the result is compared below, gives this warning.
+# torch.optim.Adagrad, used for comparison below, gives this warning.
 warnings.filterwarnings("ignore", "Sparse invariant checks")
 
 # %%
-# The gradient has three of eight entries.  The others are masked.
+# The gradient stores three of eight entries.  The rest are masked.
 
 rate, epsilon = 0.1, 1e-10
 parameter = torch.arange(8.0).reshape(2, 4)
@@ -30,8 +30,8 @@ gradient = mt.masked_tensor(torch.zeros(2, 4).index_put(places, values), named)
 print(gradient)
 
 # %%
-# One step is the formula of the paper.  ``torch.where`` keeps the old value where the
-# gradient is masked.
+# One step follows the formula in the paper.  ``torch.where`` keeps the old value where
+# the gradient is masked.
 
 
 def step(parameter: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
@@ -56,7 +56,7 @@ second, state = step(first, state)
 close(second[named], torch.tensor([1.8329, 3.8314, 5.8306]))
 
 # %%
-# ``torch.optim.Adagrad`` gives the same result for the sparse gradient.
+# ``torch.optim.Adagrad`` computes the same result from the sparse gradient.
 weight = torch.nn.Parameter(parameter.clone())
 optimizer = torch.optim.Adagrad(
     [weight], lr=rate, initial_accumulator_value=0.5, eps=epsilon

@@ -2,18 +2,18 @@
 Which layers does padding change?
 =================================
 
-Five places in which plain PyTorch goes wrong on padded sequences, each beside the same
-lines with a masked tensor.  The test is the same each time: every sequence of a padded
-batch must get what it gets alone, with nothing padded.
+This tutorial shows five places where plain PyTorch goes wrong on padded sequences, each
+next to the same lines with a masked tensor.  The test is always the same: a sequence in
+a padded batch must get the result that it gets alone, without padding.
 
 The data are real: 312 patients of the Mayo Clinic with primary biliary cholangitis,
-followed from 1974 to 1988.  They came 1 to 16 times, and not every laboratory value was
-measured each time: of the cholesterols 42 % are missing.  (Source: Murtaugh et al.,
-Hepatology 20, 1994, data set ``pbcseq`` of the R package survival.)
+followed from 1974 to 1988.  Each came 1 to 16 times, and not every laboratory value was
+measured at each visit: 42 % of the cholesterol values are missing.  (Source: Murtaugh
+et al., Hepatology 20, 1994, data set ``pbcseq`` in the R package survival.)
 
-:doc:`01_padded_batches` trains a network on the same data.  Reading the table and
-drawing are ordinary code, folded here; a downloaded notebook needs these files beside
-it, in a folder ``parts``, with ``visits.csv``.
+:doc:`01_padded_batches` trains a network on the same data.  The code that reads the
+table and draws is ordinary and folded below.  If you download the notebook, put these
+files and ``visits.csv`` next to it, in a folder ``parts``.
 
 .. dropdown:: parts/visits.py: the data, comparisons
 
@@ -45,7 +45,7 @@ from parts.visits import (
     variance_gradient_alone,
 )
 
-# The networks are tiny: threads would only wait for each other.
+# The networks are tiny: more threads would only wait for each other.
 torch.set_num_threads(1)
 torch.manual_seed(0)
 
@@ -53,7 +53,7 @@ torch.manual_seed(0)
 # The data
 # --------
 # A patient is a tensor of shape (visits, 7).  NaN marks a value that was not measured.
-# The padding is NaN, too, so that one call masks both.
+# The padding is NaN too, so one call masks both.
 
 visits = read()
 padded = rnn.pad_sequence(visits.values, batch_first=True, padding_value=NAN)
@@ -66,10 +66,10 @@ print(f"of {batch.shape.numel()} entries {batch.count().item()} are measurements
 # %%
 # Five comparisons
 # ----------------
-# The reference is what each patient gives alone, with nothing padded and nothing
+# The reference is the result for each patient alone, with nothing padded and nothing
 # missing, computed with plain PyTorch in a loop.  ``compare`` stores how far the plain
-# and the masked result are from it.  It asserts that the masked result is right and
-# that the plain one is not.
+# result and the masked result are from it.  It asserts that the masked result is right
+# and that the plain one is wrong.
 
 DISTANCES: dict[str, tuple[float, float]] = {}
 
@@ -84,7 +84,8 @@ def compare(what: str, plain: Tensor, masked: Tensor, alone: Tensor) -> None:
 # %%
 # 1. The gradient of a variance
 # ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-# Plain is ``torch.masked`` here.  Its variance is right and its gradient is wrong.
+# Here the plain version uses ``torch.masked``.  Its variance is right, but its gradient
+# is wrong.
 
 x = padded.clone().requires_grad_()
 torch.masked.var(x, 1, unbiased=False, mask=known)[known.any(1)].sum().backward()
@@ -98,9 +99,9 @@ compare("1. variance, gradient of the data", x.grad, y.grad, alone)
 # %%
 # 2. The gradient of a squared error
 # ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-# The target, the next visit, has missing values.  ``torch.where`` keeps their NaN out
-# of the loss but not out of the gradient, since 0 times NaN is NaN.  The loss looks
-# right; after one step every weight is NaN.
+# The target is the next visit, in which some values are missing.  ``torch.where`` keeps
+# their NaN out of the loss but not out of the gradient, because 0 times NaN is NaN.
+# The loss looks right, but after one step every weight is NaN.
 
 net = nn.Linear(4, 7)
 now, following, measured = padded[:, :-1, :4].nan_to_num(), padded[:, 1:], known[:, 1:]
@@ -115,11 +116,11 @@ compare("2. squared error, missing targets", plain, masked, alone)
 # %%
 # 3. Attention
 # ^^^^^^^^^^^^
-# From here on we use the four values that were always measured, so that only padding is
-# masked.  One call pads and masks.
+# From here on we use only the four values that were measured at every visit, so only
+# padding is masked.  One call pads and masks.
 #
-# ``key_padding_mask`` gives a padded visit the weight 0.  The product still reads its
-# value, and 0 times NaN is NaN.
+# ``key_padding_mask`` gives a padded visit a weight of 0.  Attention still multiplies
+# that weight by the value, and 0 times NaN is NaN.
 
 regular = [patient[:, :4] for patient in visits.values]
 nan_padded, padding = padded[:, :, :4], ~known[:, :, 0]
@@ -137,8 +138,8 @@ compare("3. attention to NaN in masked keys", plain, masked.detach(), alone.deta
 # %%
 # 4. Cross entropy
 # ^^^^^^^^^^^^^^^^
-# The class is the stage of the disease.  Logits that ``ignore_index`` skips still send
-# NaN to the weights.
+# The class is the stage of the disease.  ``ignore_index`` skips the padded logits in
+# the loss, but their NaN still reaches the gradients of the weights.
 
 net = nn.Linear(4, 4)
 target = rnn.pad_sequence(visits.stages, batch_first=True, padding_value=-100).flatten()
@@ -154,12 +155,12 @@ compare("4. cross entropy, ignored NaN logits", plain, masked, alone)
 # %%
 # 5. Layers that see more than one visit
 # ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-# Plain PyTorch now gets zeros as padding, because NaN would reach every result.
+# Here plain PyTorch gets zeros as padding, because NaN would reach every result.
 #
-# - A convolution reads the zeros at the border, and adds its bias to them, which the
-#   next convolution reads.
-# - Norms and averages count them.
-# - A maximum of negative values is the padding.
+# - A convolution adds its bias to the padding, and the next convolution reads the
+#   result at the border.
+# - Norms and averages count the padding.
+# - If all values are negative, their maximum is the padding.
 # - The backward direction of an LSTM starts in the padding.
 
 zero_padded = nan_padded.nan_to_num()

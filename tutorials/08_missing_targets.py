@@ -2,10 +2,10 @@
 Some of my labels are missing. How do I train on the rest?
 ==========================================================
 
-Give the loss a masked target.  It averages over the known labels, and the model learns
-from all of them.  The usual ways fail: a NaN target makes every gradient NaN even if
-``torch.where`` hides it from the loss, and a target filled with 0 teaches the model
-zeros.
+Pass a masked target to the loss.  The loss averages over the known labels, and the
+model learns from all of them.  The usual workarounds fail: a NaN target makes every
+gradient NaN even if ``torch.where`` hides it from the loss, and a target filled with 0
+teaches the model to predict zeros.
 """
 
 import warnings
@@ -22,7 +22,7 @@ torch.manual_seed(0)
 NAN = float("nan")
 
 # %%
-# Four quantities depend on five inputs.  In each row only some were measured.
+# Four quantities depend on five inputs.  In each row, only some of them were measured.
 true_weight = torch.randn(4, 5)
 x = torch.randn(400, 5)
 y = x @ true_weight.t() + 3 + 0.05 * torch.randn(400, 4)
@@ -30,7 +30,7 @@ measured = torch.rand(400, 4) < torch.tensor([0.9, 0.5, 0.2, 0.05])
 target = torch.where(measured, y, NAN)
 
 # %%
-# Trap 1: the loss looks fine, and every gradient is NaN.
+# Mistake 1: the loss looks fine, but every gradient is NaN.
 
 net = nn.Linear(5, 4)
 known = ~target.isnan()
@@ -40,7 +40,7 @@ assert loss.isfinite()
 assert net.weight.grad.isnan().all()
 
 # %%
-# With a masked target the loss is the mean over what was measured.
+# With a masked target, the loss is the mean over the measured values.
 
 labels = mt.masked_invalid(target)
 net.zero_grad()
@@ -52,7 +52,8 @@ torch.testing.assert_close(masked_loss.item(), by_hand.item())
 
 
 # %%
-# Trap 2: filled targets.  Trap 3: only the rows in which everything was measured.
+# Mistake 2: filling the missing targets.  Mistake 3: using only the rows in which
+# everything was measured.
 
 
 def fit(
@@ -89,7 +90,7 @@ assert all((best < other).all() for other in others)
 assert best.max() < 0.1
 
 # %%
-# Other losses work in the same way: the mean is over the labels that exist.
+# Other losses work the same way: the mean is over the labels that exist.
 
 classes = mt.masked_equal(torch.tensor([2, -100, 0, 1]), -100)
 logits = torch.randn(4, 3)
@@ -99,8 +100,9 @@ torch.testing.assert_close(
 )
 
 # %%
-# A batch without any label: the loss is masked, its gradient is zero, and training goes
-# on.  The backward pass warns, since a loss that is never valid trains nothing.
+# If a batch has no labels at all, the loss is masked, its gradient is zero, and
+# training continues.  The backward pass warns you, because a loss that is never valid
+# trains nothing.
 
 nothing = F.mse_loss(
     net(x[:2]), mt.masked_tensor(torch.zeros(2, 4), torch.zeros(2, 4, dtype=torch.bool))
@@ -115,8 +117,8 @@ assert not nothing.mask
 assert (net.weight.grad == 0).all()
 
 # %%
-# The rarer a label is, the larger the error of the other ways.  With a mask the model
-# learns from the few labels that exist.
+# The rarer a label is, the larger is the error of the workarounds.  With a mask, the
+# model learns from the few labels that exist.
 
 figure, axes = plt.subplots(figsize=(7, 4), constrained_layout=True)
 for name, error in results.items():

@@ -2,9 +2,9 @@
 How do I take the maximum, mean or softmax of what a sparse matrix stores?
 ==========================================================================
 
-First decide whether an element that is not stored is a zero, or does not count.
-Without a mask it is a zero.  With the stored pattern as the mask it does not count.
-Either way it is one call, for every layout, with gradients and without a dense copy.
+First decide whether an element that is not stored is a zero or does not count.  Without
+a mask it is a zero.  With the stored pattern as the mask it does not count.  Either way
+you need one call, which works for every layout, has gradients and makes no dense copy.
 """
 
 import time
@@ -20,13 +20,13 @@ import masked_tensor as mt
 warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
 
 # %%
-# Ratings of four films by three people: what is not stored was not rated.
+# Three people rate four films.  A film that a person did not rate is not stored.
 
 dense = torch.tensor([[5.0, 0.0, 0.0, 3.0], [0.0, 0.0, 1.0, 0.0], [4.0, 2.0, 0.0, 0.0]])
 for ratings in (dense.to_sparse(), dense.to_sparse_csr()):
     rated = mt.extend.specified_mask(ratings)
-    # Without a mask, what is not stored is a zero: the result is that of the dense
-    # matrix.
+    # Without a mask, an element that is not stored is a zero: the result equals that of
+    # the dense matrix.
     assert mt.amin(ratings, 1).to_dense().tolist() == [0.0, 0.0, 0.0]
     torch.testing.assert_close(mt.mean(ratings, 1).to_dense(), dense.mean(1))
     # With the stored elements as the mask, only ratings count.
@@ -38,7 +38,7 @@ for ratings in (dense.to_sparse(), dense.to_sparse_csr()):
     assert weights.layout is ratings.layout
 
 # %%
-# The same as a masked tensor: reductions need no mask argument.
+# The same with a masked tensor: its reductions need no mask argument.
 
 m = mt.as_masked_tensor(dense.to_sparse())
 print(m.to_dense())
@@ -71,8 +71,8 @@ assert leaf.grad.to_dense().tolist() == [
 ]
 
 # %%
-# The cost follows what is stored, not the size: the largest of these would take 40 GB
-# if it were dense.
+# The cost depends on the number of stored elements, not on the size.  The largest of
+# these matrices would need 40 GB if it were dense.
 
 
 def milliseconds(reduction: Callable[..., torch.Tensor], matrix: torch.Tensor) -> float:
@@ -109,7 +109,7 @@ for size in SIZES:
     print(f"{row:40}" + "".join(f"{spent[name][-1]:9.1f}" for name in NAMES))
 
 # %%
-# The largest matrix has ten thousand times as many elements as the smallest, and takes
+# The largest matrix has ten thousand times as many elements as the smallest but needs
 # about the same time.  The time of the dense sum grows with the number of elements.
 
 figure, axes = plt.subplots(figsize=(7, 4), constrained_layout=True)

@@ -2,13 +2,13 @@
 Why do I pay for padding?
 =========================
 
-A padded batch is one rectangular tensor.  The model computes its padding like
-everything else, and the result is ignored.  A masked tensor knows what is padding and
-need not store it: ``x.packed()`` stores only the valid steps, and the same model
-computes only those.
+A padded batch is one rectangular tensor.  The model computes the padding like
+everything else, and the result is thrown away.  A masked tensor knows which steps are
+padding and does not have to store them: ``x.packed()`` stores only the valid steps, and
+the same model computes only those.
 
 Here one encoder trains on the same batches in three ways: padded with a mask passed by
-hand, masked, and packed.  The losses are the same.  Time and memory differ.
+hand, masked, and packed.  The losses are the same, but time and memory differ.
 """
 
 import statistics
@@ -38,12 +38,12 @@ data, target = torch.randn(2, BATCH, TIME, WIDTH)
 # %%
 # Three ways to train on a padded batch
 # -------------------------------------
-# The first one is the usual code.  The other two give the lengths once, when the batch
-# is made.
+# The first way is the usual code.  The other two pass the lengths once, when they make
+# the batch.
 
 
 def by_hand(valid: Tensor) -> Tensor:
-    """Padding is passed to the model and left out of the loss."""
+    """Passes the padding to the model and leaves it out of the loss."""
     out = model(data, src_key_padding_mask=~valid)
     return ((out - target).square() * valid[..., None]).sum() / (valid.sum() * WIDTH)
 
@@ -63,7 +63,8 @@ def packed(valid: Tensor) -> Tensor:
 # %%
 # What a step costs
 # -----------------
-# The time of a step forward and backward, and the memory that it keeps for backward.
+# We measure the time of a forward and backward pass, and the memory that the forward
+# pass keeps for the backward pass.
 
 
 def seconds(loss: Callable[[Tensor], Tensor], valid: Tensor) -> float:
@@ -75,7 +76,7 @@ def seconds(loss: Callable[[Tensor], Tensor], valid: Tensor) -> float:
 
 
 def mebibytes(loss: Callable[[Tensor], Tensor], valid: Tensor) -> float:
-    """Of memory that waits for the backward pass."""
+    """Of memory kept for the backward pass."""
     kept = {}
 
     def note(x: Tensor) -> Tensor:
@@ -112,8 +113,8 @@ for share in shares:
     print(f"{share:4.0%} padding: {row}")
 
 # %%
-# The losses are equal, and the cost of a packed batch follows the number of valid
-# steps.
+# The losses are equal.  The cost of a packed batch is roughly proportional to the
+# number of valid steps.
 
 for name in ways:
     assert torch.allclose(
@@ -124,8 +125,8 @@ for name in ways:
 assert memory["packed"][-1] < 0.4 * memory["padded, mask by hand"][-1]
 
 # %%
-# Ops without a packed rule use the padded layout and give the same result.  The report
-# names them; here it is empty.
+# Ops without a packed rule use the padded layout, and the result is the same.  The
+# report lists them.  For this model it is empty; ``flip`` shows up in the second one.
 
 with mt.extend.packing_report() as report:
     packed(valid)

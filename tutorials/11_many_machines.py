@@ -2,9 +2,10 @@
 My ranks hold different numbers of labels. Is my loss still the mean?
 =====================================================================
 
-No: each rank divides by its own count, and the average of those means weighs a rank
-with few labels like one with many. ``with mean_over():`` around the loss makes it the
-mean over all ranks, for any model, under DistributedDataParallel.
+No.  Each rank divides by its own count, and the average of those means gives a rank
+with few labels the same weight as one with many.  Compute the loss inside of ``with
+mean_over():`` to get the mean over all ranks, for any model under
+DistributedDataParallel.
 """
 
 import json
@@ -16,10 +17,10 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 
 # %%
-# The air of New York in 1973, day by day: the ozone of many days is missing, most of
-# all in June.  Rank 0 has May and June, rank 1 the rest of the summer; both train one
-# model on wind, temperature and the day.  The whole program, for ``torchrun
-# --nproc-per-node 2 worker.py``:
+# The data are daily measurements of the air in New York in 1973.  Ozone is missing on
+# many days, most often in June.  Rank 0 has May and June, and rank 1 has the rest of
+# the summer.  Both train one model on wind, temperature and the day.  This is the whole
+# program, for ``torchrun --nproc-per-node 2 worker.py``:
 
 WORKER = """
 import contextlib, json, sys
@@ -90,13 +91,13 @@ with tempfile.TemporaryDirectory() as folder:
     found = json.loads(result.read_text())
 
 # %%
-# The gradient of the first step, against that of one process that has all days: a mean
-# on each rank gives a wrong gradient.  With ``mean_over`` it is right to the last
-# digits.
+# We compare the gradient of the first step with that of one process that has all days.
+# With a mean on each rank the gradient is wrong.  With ``mean_over`` it is right up to
+# rounding.
 
 
 def error(way: str, what: str) -> float:
-    """The greatest difference to one process, relative to the greatest entry."""
+    """The largest difference from one process, relative to the largest entry."""
     true = found["one process"][what]
     return max(abs(a - b) for a, b in zip(found[way][what], true, strict=True)) / max(
         abs(a) for a in true
@@ -114,9 +115,9 @@ assert error("mean_over", "gradient") < 1e-12
 assert error("mean_over", "loss") < 1e-12
 
 # %%
-# With the exact mean the training is that of one process, step by step.  With a mean on
-# each rank every parameter gets another gradient.  How much the final loss differs
-# depends on how different the ranks are.
+# With the exact mean, training equals that of one process at every step.  With a mean
+# on each rank, every parameter gets a different gradient.  How much the final loss
+# differs depends on how different the data of the ranks are.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), constrained_layout=True)
 styles = {
@@ -139,7 +140,7 @@ for way in ("a mean on each rank", "mean_over"):
         )
     ]
     right.plot(places, off, "o-", color=styles[way][0], markersize=3, label=way)
-right.set(title="first gradient: difference to one process", xlabel="parameter")
+right.set(title="first gradient: difference from one process", xlabel="parameter")
 right.legend()
 if "__file__" in globals():  # a script; a notebook shows the picture itself
     picture = Path(__file__).with_suffix(".png")
