@@ -3,6 +3,7 @@
 The places are distinct, so each is the other's backward; ``index_select``'s own would add up what cannot meet.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -12,25 +13,25 @@ from .. import masks
 from ..compat import in_transform, is_tracked
 from .grid import Grid
 
+Way = Callable[..., Tensor]
+
 
 def gather_tokens(flat: Tensor, grid: Grid) -> Tensor:
     """The stored tokens ``(N, ...)`` of a flat grid ``(B * T, ...)``."""
     if grid.full:
         return flat
-    if is_tracked(flat) and not in_transform():
-        result: Tensor = _GatherTokens.apply(flat, grid.index)
-        return result
-    return flat.index_select(0, grid.index)
+    if in_transform():
+        return _gather(flat, grid.index, grid.places)
+    return move(flat, _gather, _scatter, grid.index, grid.places)
 
 
 def scatter_tokens(values: Tensor, grid: Grid) -> Tensor:
     """The flat grid ``(B * T, ...)`` with the tokens in their places and 0 elsewhere."""
     if grid.full:
         return values
-    if is_tracked(values) and not in_transform():
-        result: Tensor = _ScatterTokens.apply(values, grid.index, grid.places)
-        return result
-    return _scatter(values, grid.index, grid.places)
+    if in_transform():
+        return _scatter(values, grid.index, grid.places)
+    return move(values, _scatter, _gather, grid.index, grid.places)
 
 
 def gather_mask(flat: Tensor, grid: Grid) -> Tensor:
@@ -47,27 +48,23 @@ def _scatter(values: Tensor, index: Tensor, places: int) -> Tensor:
     return values.new_zeros((places, *values.shape[1:])).index_copy(0, index, values)
 
 
-class _GatherTokens(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, flat: Tensor, index: Tensor) -> Tensor:
-        ctx.index, ctx.places = index, flat.shape[0]
-        return flat.index_select(0, index)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        if is_tracked(grad):
-            return _ScatterTokens.apply(grad, ctx.index, ctx.places), None
-        return _scatter(grad, ctx.index, ctx.places), None
+def _gather(flat: Tensor, index: Tensor, places: int) -> Tensor:
+    return flat.index_select(0, index)
 
 
-class _ScatterTokens(torch.autograd.Function):
+def move(x: Tensor, there: Way, back: Way, *to: Any) -> Tensor:
+    """``there(x, *to)`` of distinct places, whose gradient comes by ``back(grad, *to)``, each the other's backward."""
+    result: Tensor = _Move.apply(x, there, back, to) if is_tracked(x) else there(x, *to)
+    return result
+
+
+class _Move(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, values: Tensor, index: Tensor, places: int) -> Tensor:
-        ctx.index = index
-        return _scatter(values, index, places)
+    def forward(ctx: Any, x: Tensor, there: Way, back: Way, to: Any) -> Tensor:
+        ctx.ways = back, there, to
+        return there(x, *to)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        if is_tracked(grad):
-            return _GatherTokens.apply(grad, ctx.index), None, None
-        return grad.index_select(0, ctx.index), None, None
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
+        back, there, to = ctx.ways
+        return move(grad, back, there, *to), None, None, None

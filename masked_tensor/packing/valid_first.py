@@ -4,18 +4,16 @@ Valid tokens come first, sequence by sequence.  Behind them the masked ones are 
 depends on how many there are: as zeros they give zeros, and gradients of zero.
 """
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
 from .. import masks
-from ..compat import is_tracked
 from ..op import NoRule
 from ..pair import Payload
 from ..select import select
 from .grid import Grid, fact
 from .packed import Packed
+from .scatter_gather import move
 
 
 class ValidFirst:
@@ -70,11 +68,11 @@ class ValidFirst:
         """The tokens ``(N, ...)`` in this order, the masked ones as 0."""
         if payload is not Payload.ZERO:
             x = select(x, self.valid.view(-1, *(1,) * (x.dim() - 1)))
-        return _take(x, self.tokens, self.places)
+        return move(x, _take, _put, self.tokens, self.places)
 
     def stored(self, x: Tensor) -> Tensor:
         """What lies in this order as it is stored."""
-        return _take(x, self.places, self.tokens)
+        return move(x, _put, _take, self.tokens, self.places)
 
 
 def valid_first(x: Packed) -> ValidFirst:
@@ -94,19 +92,9 @@ def valid_first(x: Packed) -> ValidFirst:
     return found
 
 
-def _take(x: Tensor, index: Tensor, back: Tensor) -> Tensor:
-    """``x[index]`` of distinct places, whose gradient is taken from the places ``back``."""
-    result: Tensor = _Take.apply(x, index, back) if is_tracked(x) else x.index_select(0, index)
-    return result
+def _take(x: Tensor, tokens: Tensor, places: Tensor) -> Tensor:
+    return x.index_select(0, tokens)
 
 
-class _Take(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, index: Tensor, back: Tensor) -> Tensor:
-        ctx.save_for_backward(index, back)
-        return x.index_select(0, index)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        index, back = ctx.saved_tensors
-        return _take(grad, back, index), None, None
+def _put(x: Tensor, tokens: Tensor, places: Tensor) -> Tensor:
+    return x.index_select(0, places)
