@@ -8,6 +8,7 @@ import re
 import runpy
 import sys
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
@@ -25,6 +26,7 @@ import masked_tensor as mt
 from masked_tensor import compat, errors, shapes
 from masked_tensor.api.containers import accepted_inputs
 from masked_tensor.api.containers.arrow import library
+from masked_tensor.api.flat.compiled.nodes import entered_labels, entered_plain
 from masked_tensor.api.leave import convert
 from masked_tensor.api.python.flex_attention import refuse
 from masked_tensor.integrations import (
@@ -2801,6 +2803,20 @@ def test_flat_modules() -> None:
         ValueError,
         lambda: module(gap),
         """flat tokens have no mask, and step 1 of sequence 0 is missing: call the module on the masked batch, without mt.flat, or fill the gap first (mt.ffill, mt.interpolate, x.filled)""",
+    )
+    spare = mt.from_lengths(ones(2, 3, 4), torch.tensor([3, 1])).packed(capacity=5)
+    for labels in (ones(2, 3), mt.masked_tensor(ones(2, 3), True)):
+        node = entered_labels if mt.is_masked_tensor(labels) else partial(entered_plain, label=True)
+        refused(
+            ValueError,
+            lambda node=node, labels=labels: node(labels, spare),
+            """mt.flat: of a batch at a capacity a loss inside of the module would count what fills it up, since labels that are numbers have no value to be ignored; compute the loss outside: F.mse_loss(model(batch), target)""",
+        )
+    there = mt.from_lengths(ones(2, 3, 4, device="meta"), torch.ones(2, dtype=torch.int64, device="meta"))
+    refused(
+        ValueError,
+        lambda: there.packed(capacity=5).to_flat(),
+        """mt.flat: which steps of this batch are masked would be read from the device, for which eager code would wait; call the flat module in compiled code, or pack the batch without a capacity""",
     )
     refused(
         ValueError,

@@ -59,6 +59,25 @@ class ValidFirst:
         """The length of each sequence and of each piece."""
         return self.offsets.diff()
 
+    @fact
+    def whole(self) -> Grid:
+        """A grid of whole steps in this order: the masked ones are sequences of their own, behind the others."""
+        (batch, time), number = self.shape, self.valid.shape[0]
+        rank, known = torch.arange(number, device=self.valid.device), self.ranks[-1]
+        index = torch.where(rank < known, self.grid.index.index_select(0, self.tokens), batch * time + rank - known)
+        return Grid(index, (batch + (number + time - 1) // time, time), True)
+
+    @fact
+    def copied(self) -> Tensor:
+        """The token at each place, and valid ones again where none is left, so that plain code meets nothing else."""
+        rank, known = torch.arange(self.valid.shape[0], device=self.valid.device), self.ranks[-1]
+        return self.tokens.index_select(0, rank.remainder(known.clamp(min=1)))
+
+    def filled(self, x: Tensor) -> Tensor:
+        """The tokens ``(N, ...)`` as ``copied`` says; if none is valid ones, so that no norm is 0, or ids of 0."""
+        some = (self.ranks[-1] > 0).view([1] * x.dim()).expand(x.shape)
+        return select(x.index_select(0, self.copied), some, 1 if x.is_floating_point() else 0)
+
     def prepare(self) -> "ValidFirst":
         """Works out what attention asks for: what is asked first in a CUDA graph would lie in its memory."""
         _ = self.tokens, self.places, self.bounds

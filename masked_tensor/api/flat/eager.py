@@ -17,7 +17,7 @@ from . import transformers
 from .attention import Within
 from .beside import OtherLengths, named_arguments, other_lengths, refuse_other_labels
 from .call import run
-from .tokens import FlatTokens, from_flat, gathered, stored_tokens, to_flat, tokens_of
+from .tokens import FlatTokens, from_flat, gathered, stored_tokens, to_flat, tokens_of, whole_steps
 from .verified import verified
 
 Forward = Callable[..., Any]
@@ -107,7 +107,7 @@ def _flattened(x: MaskedTensor, tokens: FlatTokens) -> Tensor:
     """An input beside the batch as plain tokens ``(1, N, ...)``."""
     stored = _record(x)
     if stored.inner is not None:
-        return to_flat(x).values  # raises, and names the step
+        stored = whole_steps(x)  # raises where a step is missing, and names it
     if not same_places(stored.grid.on(tokens.grid.device), tokens.grid):
         raise OtherLengths(x, stored)
     return tokens_of(stored).values

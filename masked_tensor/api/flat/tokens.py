@@ -1,18 +1,21 @@
 """Flat tokens: the steps of all sequences of a batch, one after the other, as plain data with positions and bounds."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from ... import errors
-from ...compat import current_trace, in_transform
+from ...compat import current_trace, in_transform, is_readable_memory
 from ...engine.boundary.enter_leave import enter, leave
 from ...engine.boundary.packed import enter_packed
 from ...engine.dynamo import mark_opaque
 from ...engine.tensor import MaskedTensor, add_members
+from ...op import NoRule
 from ...packing import Grid, Packed, pack
 from ...packing.dim_order import GRID, identity_order
+from ...packing.missing import leave_out, lift
 from ...packing.packed import pack_values, unpack
 
 
@@ -92,6 +95,9 @@ def whole_steps(x: MaskedTensor) -> Packed:
             "to_flat() takes a batch (B, T, ...), with the batch first and time second, which this packed tensor has "
             "elsewhere: move them to the front, x.movedim(...)"
         )
+    if stored.inner is not None and stored.grid.complete is False:
+        with suppress(NoRule):  # a step that is masked in part; or no value may be looked at
+            stored = leave_out(stored)
     if stored.inner is not None:
         raise ValueError(_missing(stored))
     return stored
@@ -125,6 +131,11 @@ def positions_of(grid: Grid) -> Tensor:
 def _missing(stored: Packed) -> str:
     """Which step is missing, or a part of it; in a graph, that one is."""
     assert stored.inner is not None
+    if stored.grid.host and stored.grid.complete is False and not is_readable_memory(stored.inner):
+        return (
+            "mt.flat: which steps of this batch are masked would be read from the device, for which eager code would "
+            "wait; call the flat module in compiled code, or pack the batch without a capacity"
+        )
     which = "a step, or a feature of one, is missing"
     if stored.grid.host:
         whole = stored.inner.view(len(stored.inner), -1).all(1)
@@ -169,7 +180,7 @@ def from_flat(values: Tensor, flat: FlatTokens) -> MaskedTensor:
         )
     grid = flat.grid.on(values.device)
     record = Packed(values[0], grid, identity_order(values.dim()))
-    stored = pack_values(values[0], record)
+    stored = lift(pack_values(values[0], record))
     result: MaskedTensor = leave(unpack(stored) if in_transform() else stored)  # torch.func knows padded tensors only
     return result
 

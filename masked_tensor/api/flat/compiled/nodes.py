@@ -9,17 +9,26 @@ from ....engine.boundary.enter_leave import enter, leave
 from ....engine.dynamo import mark_opaque
 from ....engine.tensor import MaskedTensor
 from ....kernels.attention.graph_library import LIBRARY
+from ....op import NoRule
 from ....packing import Packed
 from ....packing.dim_order import GRID, identity_order
 from ....packing.flat_attention import attend_within
 from ....packing.grid import Grid
 from ....packing.packed import pack_values
-from ....pair import Pair
+from ....packing.scatter_gather import scatter_mask
+from ....packing.valid_first import ValidFirst, valid_first
+from ....pair import Pair, Payload
 from ....rules.cross_entropy import IGNORED
 from ....select import select
 from ..tokens import stored_tokens, tokens_of, whole_steps
 
 LIBRARY.define("expected(Tensor places, Tensor holds, str message) -> Tensor")
+
+
+UNCOUNTED = (
+    "mt.flat: of a batch at a capacity a loss inside of the module would count what fills it up, since labels that are "
+    "numbers have no value to be ignored; compute the loss outside: F.mse_loss(model(batch), target)"
+)
 
 
 def attend_compiled(
@@ -37,39 +46,88 @@ def packed_batch(x: MaskedTensor) -> MaskedTensor:
     return result
 
 
-def entered(x: MaskedTensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Tokens ``(1, N, ...)`` and positions ``(1, N)``; places ``(N,)`` and lengths ``(B,)``."""
-    tokens = tokens_of(whole_steps(x))
-    return tokens.values, tokens.position_ids, tokens.grid.index, tokens.grid.lengths
+def entered(x: MaskedTensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Tokens ``(1, N, ...)`` and positions ``(1, N)``; places ``(N,)``, lengths and sizes of what they lie in."""
+    stored, order = _steps(x)
+    if order is None:
+        tokens = tokens_of(stored)
+    else:
+        values = order.filled(stored.values)
+        tokens = tokens_of(Packed(values, order.whole, identity_order(values.dim() + 1)))
+    grid = tokens.grid
+    return tokens.values, tokens.position_ids, grid.index, grid.lengths, grid.index.new_empty((*grid.shape, 0))
+
+
+def _steps(x: MaskedTensor) -> tuple[Packed, ValidFirst | None]:
+    """The record of a batch; and the order of its steps, valid ones first, if some are masked as a whole."""
+    stored = stored_tokens(x)
+    if stored.inner is None or stored.grid.complete is not False:
+        return whole_steps(x), None
+    try:
+        return stored, valid_first(stored)
+    except NoRule:
+        return whole_steps(x), None  # which says what is missing
+
+
+def _gathered(x: Tensor, batch: MaskedTensor) -> Tensor:
+    """A plain ``(B, T, ...)`` at the tokens of the batch, ``(1, N, ...)``."""
+    stored, order = _steps(batch)
+    rows = x.flatten(0, 1).index_select(0, stored.grid.index)
+    return (rows if order is None else order.filled(rows))[None]
+
+
+def entered_plain(x: Tensor, batch: MaskedTensor, label: bool) -> Tensor:
+    """A plain input beside the batch as tokens; of labels, what fills the batch up has none."""
+    rows = _gathered(x, batch)
+    order = _steps(batch)[1]
+    if order is None or not label:
+        return rows
+    if x.is_floating_point():
+        raise ValueError(UNCOUNTED)
+    known = torch.arange(rows.shape[1], device=rows.device) < order.ranks[-1]
+    return select(rows, known.view(1, -1, *[1] * (rows.dim() - 2)).expand(rows.shape), IGNORED)
 
 
 def entered_beside(x: MaskedTensor, batch: MaskedTensor) -> Tensor:
     """Another masked input as tokens; that it has the same steps is asked when the graph runs."""
-    own = stored_tokens(batch).grid
+    own = stored_tokens(batch)
     if x._packed is not None:
-        tokens = tokens_of(whole_steps(x))
-        order = torch.arange(tokens.values.shape[1], device=x.device)
-        return tokens.values.index_select(1, _expected(order, (tokens.grid.index == own.index).all()))
+        values, _, index, _, _ = entered(x)
+        number = torch.arange(values.shape[1], device=x.device)
+        return values.index_select(1, _expected(number, (index == entered(batch)[2]).all()))
     pair = enter(x, torch.is_grad_enabled())
     steps = pair.mask.flatten(GRID).all(GRID) if pair.mask.dim() > GRID else pair.mask
-    index = _expected(own.index, (steps == own.mask).all())
-    return pair.data.flatten(0, 1).index_select(0, index)[None]
+    rows = _gathered(pair.data, batch)
+    number = torch.arange(rows.shape[1], device=x.device)
+    return rows.index_select(1, _expected(number, (steps == _exists(own)).all()))
 
 
 def entered_labels(x: MaskedTensor, batch: MaskedTensor) -> Tensor:
-    """Masked labels at the tokens, -100 where they are missing."""
-    own, pair = stored_tokens(batch).grid, enter(x, False)
+    """Masked labels at the tokens; of classes -100 where they are missing."""
+    if x.is_floating_point():
+        if _steps(batch)[1] is not None:
+            raise ValueError(UNCOUNTED)
+        return entered_beside(x, batch)
+    own, pair = _exists(stored_tokens(batch)), enter(x, False)
     steps = pair.mask.flatten(GRID).any(GRID) if pair.mask.dim() > GRID else pair.mask
-    index = _expected(own.index, (own.mask | ~steps).all())
-    return select(pair.data, pair.mask, IGNORED).flatten(0, 1).index_select(0, index)[None]
+    rows = entered_plain(select(pair.data, pair.mask, IGNORED), batch, True)
+    number = torch.arange(rows.shape[1], device=x.device)
+    return rows.index_select(1, _expected(number, (own | ~steps).all()))
 
 
 def agreed(index: Tensor, attention_mask: Tensor, batch: MaskedTensor) -> Tensor:
     """The places, if an attention mask says the same."""
-    own = stored_tokens(batch).grid
     told = enter(attention_mask, False)
     plain = select(told.data, told.mask, 0) if isinstance(told, Pair) else told
-    return _expected(index, ((plain != 0) == own.mask).all())
+    return _expected(index, ((plain != 0) == _exists(stored_tokens(batch))).all())
+
+
+def _exists(stored: Packed) -> Tensor:
+    """Which steps ``(B, T)`` of a batch exist."""
+    if stored.inner is None or stored.grid.complete is not False:
+        mask: Tensor = stored.grid.mask
+        return mask
+    return scatter_mask(valid_first(stored).valid, stored.grid).view(stored.grid.shape)
 
 
 def _expected(places: Tensor, holds: Tensor) -> Tensor:
@@ -84,13 +142,18 @@ def _expected(places: Tensor, holds: Tensor) -> Tensor:
 
 def left(values: Tensor, batch: MaskedTensor) -> MaskedTensor:
     """What a module makes of the tokens, packed as the batch is."""
-    grid = stored_tokens(batch).grid
-    record = Packed(values[0], grid.on(values.device), identity_order(values.dim()))
-    result: MaskedTensor = leave(pack_values(values[0], record))
+    stored, order = _steps(batch)
+    found: Tensor | Pair = values[0]
+    if order is not None:
+        rows = order.stored(values[0])
+        valid = order.valid.view(-1, *[1] * (rows.dim() - 1)).expand(rows.shape)
+        found = Pair(rows, valid, Payload.ANY)
+    record = Packed(values[0], stored.grid.on(values.device), identity_order(values.dim()))
+    result: MaskedTensor = leave(pack_values(found, record))
     return result
 
 
-mark_opaque(attend_compiled, packed_batch, entered, entered_beside, entered_labels, agreed, left)
+mark_opaque(attend_compiled, packed_batch, entered, entered_beside, entered_plain, entered_labels, agreed, left)
 
 
 def _check_expected(places: Tensor, holds: Tensor, message: str) -> Tensor:

@@ -18,7 +18,7 @@ from ..beside import refuse_other_labels
 from ..verified import told
 from ..wants import with_what_it_wants
 from .described import described
-from .nodes import agreed, entered, entered_beside, entered_labels, left, packed_batch
+from .nodes import agreed, entered, entered_beside, entered_labels, entered_plain, left, packed_batch
 
 
 def call_compiled(module: nn.Module, forward: Callable[..., Any], args: Any, kwargs: Any) -> Any:
@@ -28,22 +28,27 @@ def call_compiled(module: nn.Module, forward: Callable[..., Any], args: Any, kwa
     if not found:
         return forward(module, *args, **kwargs)
     batch = packed_batch(found[0])
-    values, position_ids, index, lengths = entered(batch)
+    values, position_ids, index, lengths, places = entered(batch)
     kwargs = dict(kwargs)
     if isinstance(kwargs.get("attention_mask"), Tensor):
         index = agreed(index, kwargs.pop("attention_mask"), batch)
-    labels = kwargs.get("labels")
+    labels = kwargs.pop("labels", None)
     refuse_other_labels(labels, batch.shape[:GRID])
-    if type(labels) is MaskedTensor and not labels.is_floating_point():
+    if type(labels) is MaskedTensor:
         kwargs["labels"] = entered_labels(labels, batch)
+    elif labels is not None:
+        kwargs["labels"] = entered_plain(labels, batch, True) if _is_beside(labels, batch) else labels
+    told_labels = kwargs.get("labels")
 
     def enter_one(x: Any) -> Any:
         if x is found[0]:
             return values
+        if x is told_labels:
+            return x
         if type(x) is MaskedTensor and x.dim() > 1:
             return entered_beside(x, batch)
         if _is_beside(x, batch):
-            return x.flatten(0, 1).index_select(0, index)[None]
+            return entered_plain(x, batch, False)
         return x
 
     inside_args, inside_kwargs = tree_map(enter_one, (args, kwargs))
@@ -51,7 +56,7 @@ def call_compiled(module: nn.Module, forward: Callable[..., Any], args: Any, kwa
     if refusal is not None:
         raise UnsupportedOpError(refusal)
     wanted = with_what_it_wants((first, cache, shifted), inside_kwargs, position_ids)
-    with Flat(index, lengths, index.new_empty((batch.shape[0], batch.shape[1], 0))):
+    with Flat(index, lengths, places):
         out = forward(module, *inside_args, **wanted)
     number = index.shape[0]
     return tree_map(lambda x: left(x, batch) if _is_row(x, number) else x, out)
