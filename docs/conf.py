@@ -2,9 +2,11 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 import generate
+import links
 
 import masked_tensor
 
@@ -67,3 +69,8 @@ nitpick_ignore_regex = [
 ]
 
 generate.write(Path(__file__).parent / "_generated")
+
+
+def setup(app: Any) -> None:
+    """Links to files of the repository become links to the pages that are made from them."""
+    app.connect("source-read", links.on_source_read)

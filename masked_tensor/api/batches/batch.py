@@ -371,8 +371,8 @@ def from_attention_mask(inputs: Any, attention_mask: Any = None, *, dim: int = 1
         dim (int, optional): The dimension of time, such as 2 for ``(B, C, T)``.
 
     Returns:
-        MaskedTensor or mapping: Data of the shape and dtype of ``inputs``; of a ``BatchEncoding`` or another
-        ``UserDict`` one of the same type, so that ``.to(device)`` works; of any other mapping a dict.
+        MaskedTensor or dict: Data of the shape and dtype of ``inputs``, or a dict of them. A ``BatchEncoding``, or
+        another ``UserDict``, gives one of its own type, so that ``.to(device)`` works.
 
     Raises:
         TypeError: ``inputs`` is no mapping and no mask is given, or one of them is nothing that a tensor can be made
