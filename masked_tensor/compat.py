@@ -235,7 +235,7 @@ def is_batched(x: Tensor) -> bool:
 #: How many modes see every op: tracers, which cannot tell what a tensor holds, and those who count.
 mode_is_active: Callable[[], int] = torch._C._len_torch_dispatch_stack
 #: Whether one of many tensors is tracked, at the speed of C.
-any_requires_grad: Callable[..., bool] = torch._C._any_requires_grad  # type: ignore[attr-defined]  # not in the stub
+any_requires_grad: Callable[..., bool] = torch._C._any_requires_grad
 
 
 def is_functional_tensor(x: Tensor) -> bool:

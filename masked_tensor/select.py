@@ -90,7 +90,8 @@ def _clears_by(node: Any, data: Tensor, mask: Tensor) -> Tensor | None:
     An operand that ``mask`` repeats along constant dimensions is cleared after the gradients of those are added up.
     """
     if node.mask is not None and masks.same_rows(node.mask, mask):
-        return node.mask
+        own: Tensor = node.mask
+        return own
     return mask if node.leaf and _has_shape_of(data, mask) else None
 
 

@@ -395,7 +395,7 @@ def _dims(dim: int | Sequence[int] | None, mask: Tensor) -> tuple[int, ...]:
 def _any_or_all(mask: Tensor, dim: int | Sequence[int] | None, keepdim: bool, every: bool) -> Tensor:
     if type(dim) is int and mask.dim() > 0 and is_constant(mask, dim):  # the same memory
         return mask.narrow(dim, 0, 1) if keepdim else mask.select(dim, 0)
-    if type(dim) is not int and dim is not None and len(dim) == 1:
+    if not isinstance(dim, int) and dim is not None and len(dim) == 1:
         return _any_or_all(mask, dim[0], keepdim, every)
     dims = shapes.canonical_dims(dim, mask.dim())
     if not dims:

@@ -31,7 +31,8 @@ def std(x: Pair, dim: Dim = None, *, correction: float | None = None, keepdim: b
 
 
 def _variance(x: Pair, dim: Dim, correction: float | None, keepdim: bool, root: bool) -> Pair:
-    return Pair(*_moments(x, dim, correction, keepdim, root, False))
+    data, mask, *_ = _moments(x, dim, correction, keepdim, root, False)
+    return Pair(data, mask)
 
 
 def _moments(x: Pair, dim: Dim, correction: float | None, keepdim: bool, root: bool, both: bool) -> tuple[Tensor, ...]:

@@ -66,8 +66,10 @@ def _run_at_once(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
             spread = (input.shape, input.shape[:-1], (*input.shape[:-1], 1)) if given else ()
             fits = not isinstance(var, Tensor) or var.shape in spread
             if given and fits and input.shape == target.shape and not any(x.is_packed for x in given):
-                return functional.gaussian_nll_loss(input, target, var, full, eps, reduction)
-        return function(input, target, var, full, eps, reduction)
+                loss: Tensor = functional.gaussian_nll_loss(input, target, var, full, eps, reduction)
+                return loss
+        plain: Tensor = function(input, target, var, full, eps, reduction)
+        return plain
 
     return run
 

@@ -96,7 +96,7 @@ def forward(
         squares.numel(), CORRECTION=float(correction), LEAST=max(floor(correction), 0), ROOT=root, B=size,
         ACC=TL[over.dtype],
     )  # fmt: skip
-    results = (out, valid, average, some) if both else (out, valid)
+    results: tuple[Tensor, ...] = (out, valid, average, some) if both else (out, valid)
     if not keepdim:
         results = tuple(t.squeeze(dims) for t in results)
     return results, (data, mask, mean, rest, over, number)
