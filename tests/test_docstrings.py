@@ -1,8 +1,8 @@
 """Every public name is documented in one style: Google's sections, which Sphinx's napoleon and editors read.
 
 A docstring has a line that says in one sentence what comes out, prose where there is more to say, then ``Args:`` (or
-``Attributes:`` of a class that users do not make), ``Returns:``, ``Raises:``, ``Example:`` and ``References:``, in this
-order.  What it says of parameters, defaults and errors is compared with the code.
+``Attributes:`` of a class that users do not make), ``Returns:``, ``Raises:``, ``Example:``, ``See also:`` and
+``References:``, in this order.  What it says of parameters, defaults and errors is compared with the code.
 """
 
 import ast
@@ -31,7 +31,7 @@ from masked_tensor.functional.series.rolling import Rolling
 
 from .helpers.joined import over
 
-SECTIONS = ["Args", "Attributes", "Returns", "Raises", "Example", "References"]
+SECTIONS = ["Args", "Attributes", "Returns", "Raises", "Example", "See also", "References"]
 SUBPACKAGES = tuple(
     f"masked_tensor.{name}" for name in ("api", "extend", "functional", "testing")
 )  # where errors are looked for
@@ -132,7 +132,7 @@ def sections(name: str) -> dict[str, str]:
     """The text of each section, dedented; what comes before the first has no name."""
     found, current = {"": ""}, ""
     for line in (inspect.getdoc(NAMES[name]) or "").splitlines():
-        title = re.fullmatch(r"(\w+):", line)
+        title = re.fullmatch(r"(\w+|See also):", line)
         if title:
             current = title[1]
             assert current not in found, f"{current} twice"
@@ -193,6 +193,29 @@ def test_every_parameter_is_described_and_nothing_else(name: str) -> None:
         optional = wanted[parameter].default is not inspect.Parameter.empty
         assert kind.endswith(", optional") == optional, f"{parameter} ({kind})"
         assert text.endswith("."), parameter
+
+
+def related(name: str) -> list[str]:
+    """The names of a docstring's See also."""
+    text = sections(name).get("See also", "")
+    assert not text or re.fullmatch(r"(:func:`\w+`(, |\.$))+", " ".join(text.split())), "it is `:func:`name`, ...`"
+    return re.findall(r"`(\w+)`", text)
+
+
+def test_see_also_links_names_that_link_back() -> None:
+    """Of two functions that are easily taken for each other, each names the other one."""
+    found = {name: related(name) for name in NAMES if related(name)}
+    assert len(found) > 10
+    assert [(name, other) for name, others in found.items() for other in others if other not in NAMES] == []
+    alone = [(a, b) for a, others in found.items() for b in others if a not in found.get(b, [])]
+    assert alone == []
+
+
+@every
+def test_each_error_stands_once(name: str) -> None:
+    """Raises is a list: an entry for each error, with all that leads to it."""
+    kinds = documented(name)
+    assert len(set(kinds)) == len(kinds)
 
 
 SHAPE = re.compile(r"shape|broadcast|0-d|1-D|``\(.*?\)``", re.IGNORECASE)

@@ -59,6 +59,9 @@ def to_left(
         >>> x = mt.masked_tensor([[None, None, 1.0, 2.0], [3.0, 4.0, 5.0, 6.0]])
         >>> mt.to_left(x).tolist()
         [[1.0, 2.0, None, None], [3.0, 4.0, 5.0, 6.0]]
+
+    See also:
+        :func:`to_right`.
     """
     return _shift_rows(x, dim, "to_left", lengths, padding_side)
 
@@ -99,6 +102,9 @@ def to_right(
         >>> x = mt.masked_tensor([[1.0, 2.0, None, None], [3.0, 4.0, 5.0, 6.0]])
         >>> mt.to_right(x).tolist()
         [[None, None, 1.0, 2.0], [3.0, 4.0, 5.0, 6.0]]
+
+    See also:
+        :func:`to_left`.
     """
     return _shift_rows(x, dim, "to_right", lengths, padding_side)
 

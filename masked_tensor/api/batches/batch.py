@@ -68,6 +68,9 @@ def from_lengths(
                        [1.0000,     --,     --]], valid=4/6)
         >>> mt.from_lengths(torch.ones(2, 1, 3), [3, 1], dim=2, padding_side="left").tolist()
         [[[1.0, 1.0, 1.0]], [[None, None, 1.0]]]
+
+    See also:
+        :func:`from_sequences`, :func:`from_attention_mask`.
     """
     check_side(padding_side)
     pair = accepted_inputs.pair_of_input(padded)
@@ -188,6 +191,9 @@ def from_sequences(
         torch.Size([2, 8])
         >>> mt.from_sequences([torch.ones(3), torch.zeros(1)], length=8, capacity=6).is_packed
         True
+
+    See also:
+        :func:`from_lengths`.
     """
     if dim is not None and not isinstance(dim, int):
         raise TypeError(
@@ -391,6 +397,9 @@ def from_attention_mask(inputs: Any, attention_mask: Any = None, *, dim: int = 1
         >>> mt.from_attention_mask(batch)
         {'input_ids': masked_tensor([[ 5,  6,  7],
                        [ 8, --, --]], valid=4/6), 'labels': tensor([1, 0])}
+
+    See also:
+        :func:`from_lengths`.
     """
     if isinstance(inputs, Mapping):
         rest = dict(inputs)

@@ -52,6 +52,9 @@ def save_file(
         >>> weights = {"weight": mt.masked_tensor([1.0, None])}
         >>> mt.save_file(weights, "model.safetensors")  # doctest: +SKIP
 
+    See also:
+        :func:`load_file`.
+
     References:
         ``safetensors.torch.save_file``.
     """
@@ -106,6 +109,9 @@ def load_file(filename: str | PathLike[str], device: str | torch.device = "cpu")
     Example:
         >>> mt.load_file("model.safetensors")  # doctest: +SKIP
         {'weight': masked_tensor([1.0000, --], valid=1/2)}
+
+    See also:
+        :func:`save_file`.
 
     References:
         ``safetensors.torch.load_file``.

@@ -74,6 +74,9 @@ def masked_tensor(
         masked_tensor([[1.0000, 2.0000],
                        [    --,     --]], valid=2/4, requires_grad=True)
 
+    See also:
+        :func:`as_masked_tensor`, :func:`masked_invalid`.
+
     References:
         ``torch.tensor``, ``torch.masked.masked_tensor``.
     """
@@ -141,6 +144,9 @@ def as_masked_tensor(data: Tensor, mask: Any = None) -> MaskedTensor:
         >>> x.grad
         tensor([-1.,  0.])
 
+    See also:
+        :func:`masked_tensor`.
+
     References:
         ``torch.masked.as_masked_tensor``.
     """
@@ -182,6 +188,9 @@ def masked_invalid(data: Any, *, dtype: torch.dtype | None = None) -> MaskedTens
         >>> mt.masked_invalid([1.0, float("nan"), 3.0])
         masked_tensor([1.0000, --, 3.0000], valid=2/3)
 
+    See also:
+        :func:`masked_tensor`, :func:`masked_equal`, :func:`masked_where`.
+
     References:
         ``numpy.ma.masked_invalid``.
     """
@@ -216,6 +225,9 @@ def masked_equal(data: Any, value: float | bool | complex, *, dtype: torch.dtype
         >>> mt.masked_equal([3, -999, 5], -999)
         masked_tensor([3, --, 5], valid=2/3)
 
+    See also:
+        :func:`masked_invalid`, :func:`masked_where`.
+
     References:
         ``numpy.ma.masked_equal``.
     """
@@ -247,6 +259,9 @@ def masked_where(condition: Any, data: Any, *, dtype: torch.dtype | None = None)
         >>> x = torch.tensor([1.0, -2.0, 3.0])
         >>> mt.masked_where(x < 0, x)
         masked_tensor([1.0000, --, 3.0000], valid=2/3)
+
+    See also:
+        :func:`masked_invalid`, :func:`masked_equal`.
 
     References:
         ``numpy.ma.masked_where``.

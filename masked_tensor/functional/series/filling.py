@@ -108,6 +108,9 @@ def ffill() -> Tensor:
     See Also:
         :func:`bfill`, :func:`interpolate`, and :class:`LastValid` for a fill over the borders of batches.
 
+    See also:
+        :func:`bfill`, :func:`interpolate`.
+
     References:
         ``pandas.DataFrame.ffill``.
     """
@@ -147,6 +150,9 @@ def bfill() -> Tensor:
     Example:
         >>> mt.bfill(mt.masked_tensor([None, 1.0, None, None, 5.0]))
         masked_tensor([1.0000, 1.0000, 5.0000, 5.0000, 5.0000], valid=5/5)
+
+    See also:
+        :func:`ffill`, :func:`interpolate`.
 
     References:
         ``pandas.DataFrame.bfill``.
@@ -214,6 +220,9 @@ def interpolate(
     Example:
         >>> mt.interpolate(mt.masked_tensor([None, 1.0, None, None, 4.0, None]))
         masked_tensor([--, 1.0000, 2.0000, 3.0000, 4.0000, 4.0000], valid=5/6)
+
+    See also:
+        :func:`ffill`, :func:`bfill`.
 
     References:
         ``pandas.DataFrame.interpolate``.
