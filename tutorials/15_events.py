@@ -116,8 +116,7 @@ except ImportError:
 #
 # - **last known values**: the usual imputation.  Gaps before the first value are 0.
 # - **and what is known of gaps**: in addition the mask, and the time since the last
-# value
-#   before the step (``delta`` in GRU-D).
+#   value before the step (``delta`` in GRU-D).
 # - **gaps as they are**: the masked batch.  A recurrent layer skips steps in which
 #   nothing was measured, and a Linear adds nothing for a missing feature.
 
