@@ -66,8 +66,8 @@ def guard(data: Tensor, mask: Tensor, *, owned: bool = False, inside: bool = Fal
             return data if _has_shape_of(data, mask) else data.expand(mask.shape)
         return torch.where(mask, data, _without_tangent(data) if in_dual_level() else data.detach())
     if is_tracked(data):
-        if 0 in mask.stride() and masks.is_all_valid(mask):
-            return data if _has_shape_of(data, mask) else data.expand(mask.shape)
+        if 0 in mask.stride() and masks.is_all_valid(mask):  # below, shapes are compared as in _has_shape_of
+            return data if data.dim() == mask.dim() and data.shape == mask.shape else data.expand(mask.shape)
         node: Any = data.grad_fn
         if type(node) in ENTER_NODES:
             if (inside or owned or once) and node.mask is mask:
@@ -78,7 +78,7 @@ def guard(data: Tensor, mask: Tensor, *, owned: bool = False, inside: bool = Fal
                 return data
         if owned and _small(mask) and _small(data):  # a copy: without ``owned`` the memory of the data may be asked for
             return where_like(mask, data, data.detach())
-        wide = data if _has_shape_of(data, mask) else data.expand(mask.shape)
+        wide = data if data.dim() == mask.dim() and data.shape == mask.shape else data.expand(mask.shape)
         result: Tensor = _Guard.apply(wide, mask, owned)
         return result
     return data
