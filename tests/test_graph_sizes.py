@@ -136,6 +136,8 @@ def test_what_asks_more_would_be_found() -> None:
 def test_no_operator_asks_more_of_sizes_than_the_plain_one(name: str) -> None:
     for sample in samples(name, limit=2):
         given = (sample.args, sample.kwargs)
+        if any(t.layout is not torch.strided for t in tensors_in(given)):  # no graph takes them
+            continue
 
         def run(*tensors: Tensor, mask: bool, given: Any = given, op: Any = sample.op) -> Any:
             rest, first = iter(tensors), mask
