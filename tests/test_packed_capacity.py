@@ -12,7 +12,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.testing import CompileCounterWithBackend
+from torch._functorch.aot_autograd import make_boxed_func
 
 import masked_tensor as mt
 
@@ -138,14 +140,16 @@ def test_attention_in_a_graph_with_gaps_and_padding_on_the_left() -> None:
     assert not spread
 
 
-@pytest.mark.parametrize("compiled", [False, True])
-def test_nothing_valid_all_that_fits_and_one_more(compiled: bool) -> None:
+@pytest.mark.parametrize("backend", [None, "aot_eager", "inductor"])
+def test_nothing_valid_all_that_fits_and_one_more(backend: str | None) -> None:
+    if backend == "inductor" and not ALL:
+        pytest.skip("compiles for seconds")
     torch.compiler.reset()
 
     def total(x: Any) -> Any:
         return (x.packed(capacity=7) * 2).sum()
 
-    run = torch.compile(total, fullgraph=True, backend="aot_eager") if compiled else total
+    run = torch.compile(total, fullgraph=True, backend=backend) if backend else total
     none, exact, more = ([0, 0, 0], [3, 0, 4], [3, 1, 4])
     assert not run(batch(none, float("nan"))).get_mask()
     x = batch(exact, float("inf"))
@@ -160,6 +164,28 @@ def test_the_check_survives_where_only_shapes_are_asked_for() -> None:
     run = torch.compile(lambda x: x.packed(capacity=2), fullgraph=True, backend="aot_eager")
     with pytest.raises(RuntimeError, match=r"packed\(capacity=2\)"):
         run(batch([1, 1, 1], 0.0))
+
+
+def test_the_graphs_have_the_check() -> None:
+    """Forward, where gradients are asked for, too; what is stored is taken from the places that come out of it."""
+    torch.compiler.reset()
+    graphs: list[Any] = []
+
+    def keep(graph: Any, _: Any) -> Any:
+        graphs.append(graph)
+        return make_boxed_func(graph.forward)
+
+    backend = aot_autograd(fw_compiler=keep, bw_compiler=keep)
+    run = torch.compile(lambda x: x.packed(capacity=7).square().sum().filled(0.0), fullgraph=True, backend=backend)
+    x = batch([3, 1, 2], float("nan")).requires_grad_()
+    run(x).backward()
+    forward, backward = graphs
+    (check,) = (n for n in forward.graph.nodes if n.target is torch.ops.masked_tensor.expected.default)
+    assert any(user.target is torch.ops.aten.index_select.default for user in check.users)
+    assert all(
+        node.target is not torch.ops.aten.nonzero.default for node in (*forward.graph.nodes, *backward.graph.nodes)
+    )
+    torch.testing.assert_close(x.grad.filled(0), (2 * x).filled(0).detach())
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
