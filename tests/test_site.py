@@ -39,6 +39,15 @@ FIRST = {
     "numpy.ma": "_generated/numpy_ma",
     "speed": "cost",
     "hugging face": "flat",
+    "nan in my targets": "targets",
+    "padding in an lstm": "series",
+    "missing sensor values": "series",
+    "pad tokens": "padding",
+    "mean pooling": "padding",
+    "masked image pixels": "images",
+    "class imbalance": "targets",
+    "ignored labels": "targets",
+    "attention mask for my own transformer": "padding",
 }
 
 
