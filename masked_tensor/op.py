@@ -92,6 +92,9 @@ class Op:
     replaces: bool = False  #: in place, nothing is kept of what was there: a packed target takes the result's tokens
     conditions: Rule | None = None  #: of a write at keys: the keys for a plain target, which holds no mask
     optional: bool = False  #: not every version of torch that is supported has it
+    #: Given what the rule is, of a tracked tensor without its history, and without keywords: the result, and what makes
+    #: of its gradient that of the data, which autograd need not find out; or None, for the rule.
+    closed: Rule | None = None
     shares: bool = False  #: the result shares memory with the argument though the schema does not say so
 
     @property

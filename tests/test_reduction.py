@@ -1,6 +1,7 @@
 """Reductions where the generated laws do not look: dtypes, sentinels, ties, special values, size, transforms."""
 
 import itertools
+from typing import Any
 
 import pytest
 import torch
@@ -8,6 +9,7 @@ import torch
 import masked_tensor as mt
 from masked_tensor.engine.tensor import pair_of
 from masked_tensor.pair import Payload
+from masked_tensor.rules import reduction
 
 from .laws import laws
 
@@ -464,3 +466,33 @@ def test_a_part_that_is_nan_is_not_skipped(small, monkeypatch):
         given = mt.as_masked_tensor(y, torch.ones(small, dtype=torch.bool))
         for dim in (None, (0, 1), (1, 2), (0, 2), 0, 1, 2):
             torch.testing.assert_close(torch.nansum(given, dim).filled(0), torch.nansum(y, dim), equal_nan=True)
+
+
+@pytest.mark.parametrize("args", [(), (0,), (-1,), ((0, 2),), (1, True), ((),)], ids=str)
+@pytest.mark.parametrize("name", ["sum", "mean"])
+def test_the_derivative_by_hand_has_the_bits_of_the_formula(
+    name: str, args: tuple[Any, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Values, gradients and second derivatives, with garbage under the mask, of leaves, results and views."""
+    served: list[bool] = []
+    usual = reduction._is_closed
+    for shape, garbage, dtype, way in itertools.product(
+        [(3, 4, 5), (3, 1, 5)], [torch.nan, torch.inf, 1e30], [torch.float32, torch.float64, torch.bfloat16], range(3)
+    ):
+        mask = torch.rand(shape) < 0.6
+        mask[0] = False
+        data = torch.randn(shape, dtype=dtype).masked_fill(~mask, garbage)
+        found = []
+        for asked in (usual, lambda x: False):
+            monkeypatch.setattr(reduction, "_is_closed", lambda x, asked=asked: served.append(asked(x)) or served[-1])
+            leaf = mt.masked_tensor(data, mask).requires_grad_()
+            result = getattr((leaf, leaf * 1.5, leaf.permute(2, 0, 1))[way], name)(*args)
+            weights = torch.linspace(-1, 1, result.shape.numel(), dtype=dtype).view(result.shape)
+            loss = mt.total((result * result * weights).sum(), leaf.sum())
+            (first,) = torch.autograd.grad(loss, leaf, create_graph=True)
+            (second,) = torch.autograd.grad(first.square().sum(), leaf)
+            found.append((result, first, second))
+        for ours, wanted in zip(*found, strict=True):
+            assert torch.equal(ours.get_mask(), wanted.get_mask())
+            assert torch.equal(ours.filled(0), wanted.filled(0))
+    assert any(served)

@@ -14,7 +14,7 @@ from torch import Tensor, is_grad_enabled, is_inference_mode_enabled
 
 from .. import errors, layouts
 from ..compat import OpOverload, in_transform, is_readable_memory, mode_is_active, schema, tree_leaves
-from ..op import NoRule, Op, StorageRule
+from ..op import NoRule, Op, Rule, StorageRule
 from ..packing.kinds import elementwise as packed_elementwise
 from ..pair import Pair
 from ..rules.foreach import LOOPS
@@ -26,7 +26,7 @@ from .aliases import copy_hardness
 from .boundary import lengths, vmap
 from .boundary import packed as packed_boundary
 from .boundary import packing_report as report
-from .boundary.enter_leave import enter, enter_each, enter_masked, leave, watch_grad_fn
+from .boundary.enter_leave import enter, enter_each, enter_masked, leave, record_closed, watch_grad_fn
 from .boundary.sparse import run_sparse_rule, sparse_error
 from .compiled import cache_key
 from .rule_checks import check_results, refuse_masked
@@ -109,6 +109,8 @@ def _run_packed(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], rec
 def make_kernel(entry: Entry) -> Callable[..., Any]:
     """What a call of the entry's overload is handed to."""
     if entry.kind == "functional" and not entry.view:
+        if entry.op.closed is not None:
+            return _make_closed_kernel(entry, entry.op.closed)
         return _make_copying_kernel(entry) if entry.op.copies else _make_fast_kernel(entry)
     if entry.kind == "functional" and entry.view and entry.single and not entry.op.copies:
         return _make_view_kernel(entry)
@@ -169,6 +171,21 @@ def _make_fast_kernel(entry: Entry) -> Callable[..., Any]:
         return wrap(result) if type(result) is Pair and not result.data.requires_grad else leave(result)
 
     return functional
+
+
+def _make_closed_kernel(entry: Entry, closed: Rule) -> Callable[..., Any]:
+    """The kernel of an op that knows its gradient: of a tracked tensor that shares with nobody, where it serves."""
+    functional = _make_fast_kernel(entry)
+
+    def by_hand(*args: Any, **kwargs: Any) -> Any:
+        x = args[0]
+        if type(x) is MaskedTensor and x._tracks and not kwargs and x._alias is UNALIASED and x._packed is None:
+            found = closed(x._pair, *args[1:]) if is_grad_enabled() else None
+            if found is not None:
+                return record_closed(enter_masked(x, True).data, *found)
+        return functional(*args, **kwargs)
+
+    return by_hand
 
 
 def _make_copying_kernel(entry: Entry) -> Callable[..., Any]:

@@ -11,14 +11,15 @@ import torch
 from torch import Tensor
 
 from .. import kernels, masks, pair, shapes
+from ..fill import where
 from ..kernels import reduce
-from ..kernels.reductions import all_nonzero, any_nonzero
+from ..kernels.reductions import all_nonzero, any_nonzero, restore_dims
 from ..kernels.reductions import count_nonzero as count
 from ..kernels.reductions import mean as average
 from ..op import Op
 from ..packing import reduction as packed
 from ..pair import Pair, Payload
-from ..select import guard, zero_masked
+from ..select import guard, select, zero_masked
 from ..shared import strict_counts
 from ..sparse import operators
 from ..sparse.rules import sparse_rule
@@ -35,6 +36,54 @@ def sum(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype |
     dims = shapes.canonical_dims(dim, x.data.dim())
     data = reduce("sum", x, dims, keepdim, dtype)
     return Pair(data, masks.reduce_validity(x.mask, dim, keepdim), sum_payload(x, dims))
+
+
+Closed = tuple[Pair, Callable[[Tensor], Tensor]]
+
+
+def sum_closed(x: Pair, dim: Dim = None, keepdim: bool = False) -> Closed | None:
+    """As :func:`sum`, of a few entries: autograd would record a fill and a sum, and go back through both."""
+    if strict_counts.KNOWN or not _is_closed(x):
+        return None
+    data, mask = x.data, x.mask
+    filled = data if x.payload is Payload.ZERO else where(data, mask, 0)
+    dims = shapes.canonical_dims(dim, data.dim())
+    whole = dim is None and not keepdim
+    total = torch.sum(filled) if whole else torch.sum(filled, dims, keepdim)
+    some = torch.any(mask) if whole else masks.reduce_validity(mask, dim, keepdim)
+
+    def back(grad: Tensor) -> Tensor:
+        return select(restore_dims(grad, dims, keepdim).expand(mask.shape), mask, 0)
+
+    return Pair(total, some, Payload.ZERO), back
+
+
+def mean_closed(x: Pair, dim: Dim = None, keepdim: bool = False) -> Closed | None:
+    """As :func:`mean`, of a few entries."""
+    if not _is_closed(x):
+        return None
+    data, mask = x.data, x.mask
+    dims = shapes.canonical_dims(dim, data.dim())
+    filled = data if x.payload is Payload.ZERO else where(data, mask, 0)
+    total = torch.sum(filled, dims, keepdim)
+    number, some = masks.divisors(mask, dims, keepdim, total.dtype)
+
+    def back(grad: Tensor) -> Tensor:
+        return select(restore_dims(grad / number, dims, keepdim).expand(mask.shape), mask, 0)
+
+    return Pair(total / number, some, Payload.ZERO), back
+
+
+def _is_closed(x: Pair) -> bool:
+    """Whether a sum is worth a derivative by hand: of few entries in plain memory, in a dtype that is not widened."""
+    data = x.data
+    return (
+        data.is_cpu
+        and data.dtype in (torch.float32, torch.float64)
+        and type(data) is Tensor
+        and masks.is_small(x.mask)
+        and masks.is_quiet()
+    )
 
 
 def sum_payload(x: Pair, dims: tuple[int, ...]) -> Payload:
@@ -134,8 +183,14 @@ def trapezoid(y: Pair, *, dx: float = 1, dim: int = -1) -> Pair:
 
 
 OPS = [
-    Op("sum", sum, sparse=sparse_rule(operators.sum), packed=packed.reduce_packed(1, packed.SUMS)),
-    Op("mean", mean, sparse=sparse_rule(operators.mean), packed=packed.reduce_packed(1, packed.MEANS)),
+    Op("sum", sum, sparse=sparse_rule(operators.sum), packed=packed.reduce_packed(1, packed.SUMS), closed=sum_closed),
+    Op(
+        "mean",
+        mean,
+        sparse=sparse_rule(operators.mean),
+        packed=packed.reduce_packed(1, packed.MEANS),
+        closed=mean_closed,
+    ),
     Op("prod", prod, sparse=sparse_rule(operators.prod), packed=packed.reduce_packed()),
     Op("nansum", nansum, sparse=sparse_rule(operators.nansum), packed=packed.reduce_packed()),
     Op("logsumexp", logsumexp, sparse=sparse_rule(operators.logsumexp), packed=packed.reduce_packed()),

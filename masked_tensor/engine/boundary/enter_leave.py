@@ -5,7 +5,7 @@ MaskedTensor is a MaskedTensor with the tensor's own mask, 0 where it is masked;
 plain. They are used only where a gradient is tracked.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Any, overload
 
@@ -261,6 +261,19 @@ class _Leave(torch.autograd.Function):
         return plain_gradient(grad, ctx.mask), None, None, None
 
 
+class _LeaveClosed(torch.autograd.Function):
+    """As ``_Leave``, of a result whose rule knows the gradient of ``data``: see ``Op.closed``."""
+
+    @staticmethod
+    def forward(ctx: Any, data: Tensor, pair: Pair, back: Callable[[Tensor], Tensor]) -> MaskedTensor:
+        ctx.mask, ctx.back = pair.mask, back
+        return wrap(pair)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        return ctx.back(plain_gradient(grad, ctx.mask)), None, None
+
+
 class _Renew(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, target: MaskedTensor, data: Tensor, mask: Tensor) -> MaskedTensor:
@@ -275,9 +288,10 @@ class _Renew(torch.autograd.Function):
 
 
 record_enter, record_leave, record_renew = direct_apply(_Enter), direct_apply(_Leave), direct_apply(_Renew)
+record_closed = direct_apply(_LeaveClosed)
 ENTER_NODES.update(node_classes(_Enter))
 MASKED = set(
-    node_classes(_Leave, _Renew, *packed_boundary.MASKED)
+    node_classes(_Leave, _LeaveClosed, _Renew, *packed_boundary.MASKED)
 )  #: nodes whose tensors are masked; writes/recorded.py has more
 add_members(_connect=connect_view)
 GATES = GradientHooks(enter, leave, plain_gradient, MASKED)
