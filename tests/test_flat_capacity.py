@@ -199,5 +199,5 @@ def test_attention_masks_and_other_inputs_must_have_the_same_steps() -> None:
             out = call(x.packed(capacity=CAPACITY), other)
             torch.testing.assert_close(out.filled(0), (x + x).filled(0))
         for other in (y, y.packed(capacity=CAPACITY)):
-            with pytest.raises((ValueError, RuntimeError), match="two inputs have different lengths"):
+            with pytest.raises((ValueError, RuntimeError), match="have different lengths"):
                 call(x.packed(capacity=CAPACITY), other)
