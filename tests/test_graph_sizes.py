@@ -34,6 +34,7 @@ DECLARED = {
     "item": "a masked entry is asked for",
     "as_strided.partial_views": "its sample looks before the tensor's own memory",
     "cdist": "docs/limits.md",
+    "nn.functional.unfold": "docs/limits.md",
 }
 
 Program = Callable[..., Any]
