@@ -109,12 +109,14 @@ def named(device: str) -> str:
     return machine(device).partition(",")[0].removeprefix("NVIDIA ") if device == "GPU" else device
 
 
-def steps() -> str:
-    """The table of training steps."""
+def steps(on: str = "") -> str:
+    """The table of training steps: all of them, or those of a ``CPU`` or of a ``GPU``."""
     measured = {device: lines(device) for device in FULL}
     rows = ["| training step | device, dtype, mode | batch | by hand, ms | sorted | masked | packed | flat |"]
     rows.append("|---|---|---|---:|---:|---:|---:|---:|")
     for step in STEPS:
+        if on and on != ("CPU" if step.device == "CPU" else "GPU"):
+            continue
         cells = measured[step.device][step.table, step.line]
         # Where the plain step has no mask at all, ours stands beside the one that has it by hand.
         hand = float(cells["by hand"]) if "by hand" in cells else 1.0
@@ -143,7 +145,7 @@ def _plainly(cell: str) -> str:
 
 def filled(text: str) -> str:
     """A page with its tables made anew: what stands between ``<!-- steps -->`` and ``<!-- end -->``, and so on."""
-    made = {"steps": steps()}
+    made = {"steps": steps(), "steps CPU": steps("CPU"), "steps GPU": steps("GPU")}
     for device in FULL:
         made[f"machine {device}"] = f"Measured on: {machine(device)}."
     for device in CALLS:

@@ -196,11 +196,17 @@ def test_a_table_on_a_disk_is_read_both_ways(monkeypatch: pytest.MonkeyPatch, tm
 def test_pages_begin_with_lines_of_what_was_measured(page: Path) -> None:
     """The tables of the README and of the pages on cost are those that ``python -m benchmarks.front`` writes.
 
-    That of the steps stands once: the pages on cost link to it.
+    The README has all training steps, a page on cost those of its device.
     """
     text = page.read_text()
     assert front.filled(text) == text
-    assert (front.steps() in text) == (page.name == "README.md")  # once
+    assert front.steps({"README.md": "", "cost.md": "CPU", "cost_cuda.md": "GPU"}[page.name]) in text
+
+
+def test_each_training_step_is_of_a_cpu_or_a_gpu() -> None:
+    rows = [front.steps(device).splitlines()[2:] for device in ("", "CPU", "GPU")]
+    assert rows[1] + rows[2] == rows[0]
+    assert min(map(len, rows)) > 2
 
 
 def test_no_line_is_a_multiple_of_nothing() -> None:
