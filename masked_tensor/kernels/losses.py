@@ -17,7 +17,7 @@ from ..select import guard, select
 from .precision import rounds_noticeably
 
 NONE, MEAN, SUM = 0, 1, 2  # the reductions as operators number them
-Number = Tensor | Callable[[], Tensor]
+Number = Tensor | int | Callable[[], Tensor]
 
 
 def entries(*given: Any) -> Any:
@@ -70,6 +70,8 @@ def sum_dtype(loss: Tensor) -> torch.dtype | None:
 def counted(mask: Tensor, weight: Tensor | None, reduction: int, dtype: torch.dtype) -> tuple[Number, Tensor]:
     """What a mean divides by: the number of valid entries, or what gives their summed weights; and whether one is."""
     if weight is None and reduction != SUM:
+        if noted := masks.known.number(mask):
+            return noted, masks.any(mask)
         number = masks.count(mask)
         return number, masks.has_valid(mask, number)
     return lambda: total_weight(mask, weight, dtype), masks.any(mask)

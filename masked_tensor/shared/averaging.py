@@ -38,8 +38,8 @@ def finish_average(
 ) -> Pair:
     """The sum (of integers in int64), or the mean that it is the numerator of, of entries of ``dtype``.
 
-    ``number`` of them are valid (or a function that gives their summed weights), ``some``: whether one is.  Where there
-    is none at all (``empty``), the result is that of the plain op.
+    ``number`` of them are valid (an int if it was noted and is not 0, or a function that gives their summed weights),
+    ``some``: whether one is.  Where there is none at all (``empty``), the result is that of the plain op.
     """
     exact = not (dtype.is_floating_point or dtype.is_complex)
     if reduction != SUM:
@@ -49,13 +49,21 @@ def finish_average(
             None if torch.compiler.is_dynamo_compiling() else in_force().over
         )  # Dynamo cannot read it; mean_over notices
         if over is not None:
-            data, valid = over(total, number.to(total.dtype) if isinstance(number, Tensor) else number(), some, kind)
+            data, valid = over(total, _as_tensor(number, total), some, kind)
             return Pair(data.to(dtype), valid, Payload.ZERO)
-        if empty or masks.is_all_valid(some):
-            total = total / (number if isinstance(number, Tensor) else number())
+        if type(number) is int:  # noted, and not 0
+            total = total / number
+        elif empty or masks.is_all_valid(some):
+            total = total / (number if isinstance(number, Tensor) else _as_tensor(number, total))
         elif isinstance(number, Tensor):
             total = total / number.clamp_min(1)
         else:
-            total = total / torch.where(some, number(), 1)
+            total = total / torch.where(some, _as_tensor(number, total), 1)
     valid = torch.ones_like(some) if empty else some
-    return Pair(total if exact else total.to(dtype), valid, Payload.ZERO)
+    return Pair(total if exact or total.dtype is dtype else total.to(dtype), valid, Payload.ZERO)
+
+
+def _as_tensor(number: Number, total: Tensor) -> Tensor:
+    if isinstance(number, Tensor):
+        return number.to(total.dtype)
+    return number() if callable(number) else total.new_full((), number)
