@@ -1330,7 +1330,7 @@ def test_functional_forms() -> None:
     refused(
         ValueError,
         lambda: mt.mse_loss(ones(2, 3), ones(2, 3), target_mask=ones(2) > 0),
-        """target_mask must broadcast to target's shape (2, 3), got a mask of shape (2,)""",
+        """target_mask must broadcast to target's shape (2, 3), got a mask of shape (2,); use mask[..., None]""",
     )
     refused(
         TypeError,
