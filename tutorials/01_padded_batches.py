@@ -209,8 +209,9 @@ if "__file__" in globals():  # a script; the documentation shows the picture its
     chart.render_to_file(str(picture))
     print(f"saved {picture.name} beside this script")
 
-saved = 1 - errors["masked"][1] / errors["zeros"][1]
+saved = {name: 1 - errors["masked"][1] / both[1] for name, both in errors.items()}
 print(
-    "\nWith a mask, a patient gets the same prediction alone and in any batch, "
-    f"and its error is {saved:.0%} lower than with zero padding."
+    "\nWith a mask, a patient gets the same prediction alone and in any batch.  Alone, "
+    f"its error is {saved['lengths by hand']:.0%} lower than with lengths by hand, and "
+    f"{saved['zeros']:.0%} lower than with zeros."
 )

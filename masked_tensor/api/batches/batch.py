@@ -38,7 +38,7 @@ def from_lengths(
     padding_side: str = "right",
     packed: bool = False,
 ) -> MaskedTensor:
-    """A masked batch of padded data, in which what lies past the end of a sequence is masked.
+    """Mask everything past the end of each sequence in a padded batch.
 
     The mask takes ``B * T`` bytes however many features there are. Gradients flow back to ``padded``.
 

@@ -16,17 +16,18 @@ Module = TypeVar("Module", bound=nn.Module)
 
 
 def flat(module: Module, on: bool = True, *, check: bool = True) -> Module:
-    """The module itself, changed to run on plain tokens, without padding, when it is given a masked batch.
+    """Make a module skip padding: given a masked batch, it runs on the steps that exist.
 
-    The steps of all sequences enter as one row ``(1, N, ...)``. Attention is kept within each sequence, and outputs
-    that have the tokens as a dimension leave as packed masked tensors. No masked op runs inside. It serves transformers
+    It is changed in place. The steps of all sequences enter as one row ``(1, N, ...)``. Attention is kept within each
+    sequence, and outputs with the dimension of tokens leave packed. No masked op runs inside. It serves transformers
     of torch, of Hugging Face and of your own that call ``scaled_dot_product_attention``, and modules that treat each
     step by itself: embeddings, norms, feed-forwards, heads.
 
     At the first call, two short sequences are run together and alone, in evaluation mode, and a module that does not
-    keep them apart raises. Plain inputs run as before. Plain tensors ``(B, T, ...)`` beside a masked batch are
-    flattened with it, others are passed on. Integer ``labels=`` have the shape of the batch, or one label for each
-    sequence. ``torch.compile`` works around it and inside of it.
+    keep them apart raises. Plain inputs run as before, also with an ``attention_mask``: call Hugging Face's models as
+    ``model(**mt.from_attention_mask(batch))``. Plain tensors ``(B, T, ...)`` beside a masked batch are flattened with
+    it, others are passed on. Integer ``labels=`` have the shape of the batch, or one label for each sequence.
+    ``torch.compile`` works around it and inside of it.
 
     Args:
         module (torch.nn.Module): Is changed in place: its class is replaced by a subclass. Keys of its state and its
