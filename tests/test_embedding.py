@@ -65,6 +65,19 @@ def test_embedding(options, payload):
     assert_same_gradient(weight.grad, reference.grad)
 
 
+@pytest.mark.parametrize("options", [{}, {"sparse": True}, {"scale_grad_by_freq": True}])
+def test_each_row_may_be_that_of_padding(options: dict[str, bool]) -> None:
+    """Row 0 and the last, too: no gradient of theirs, whichever ids are masked."""
+    generator = torch.Generator().manual_seed(5)
+    for padding_idx in range(-ROWS, ROWS):
+        mask = torch.rand(IDS.shape, generator=generator) < 0.7
+        mask |= padding_idx % ROWS == IDS
+        weight, reference = weights()
+        F.embedding(masked_ids(0, mask), weight, padding_idx, **options).square().sum().backward()
+        F.embedding(IDS[mask], reference, padding_idx, **options).square().sum().backward()
+        torch.testing.assert_close(weight.grad.to_dense(), reference.grad.to_dense())
+
+
 def test_double_backward_by_frequency():
     weight, reference = weights()
     for table, call in ((weight, masked_ids(10**9)), (reference, IDS[MASK])):
