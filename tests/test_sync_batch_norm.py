@@ -76,6 +76,22 @@ def test_two_ranks_are_one_batch(tmp_path):
                     torch.testing.assert_close(part, whole, **tolerance)
 
 
+def test_statistics_of_a_rank_are_those_of_its_valid_entries():
+    for step in range(3):
+        data, mask = batch(0, step, torch.float32)
+        joined, variance = torch.batch_norm_stats(mt.as_masked_tensor(data, mask), 1e-5)
+        ranks = torch.stack([joined, joined]), torch.stack([variance, variance]), None, None, 0.1, 1e-5
+        _, rstd = torch.batch_norm_gather_stats_with_counts(
+            mt.as_masked_tensor(data, mask), *ranks, torch.tensor([4.0, 4.0])
+        )
+        for channel in range(3):
+            valid = data[:, channel][mask[:, channel]].double()
+            if len(valid):
+                expected = valid.var(correction=0)
+                torch.testing.assert_close(variance[channel], expected, rtol=1e-5, atol=1e-6)
+                torch.testing.assert_close(rstd[channel], (expected + 1e-5).rsqrt(), rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("training", [True, False])
 def test_without_other_ranks_it_is_batch_norm(training):
     data, mask = batch(0, 1, torch.float32)
