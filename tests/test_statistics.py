@@ -448,3 +448,17 @@ def test_ranks_one_of_which_has_nothing() -> None:
         resumed.update(mt.as_masked_tensor(*table(9)))
         tables = zip(table(8), table(7), table(9), strict=True)
         check(resumed.all_reduce(), *(torch.cat(parts) for parts in tables))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_what_autograd_tracks_is_standardised_alike(dtype: torch.dtype) -> None:
+    x = mt.masked_tensor([[1.0, None, 4.0], [3.0, 7.0, None], [8.0, 1.0, 4.0]], dtype=dtype)
+    stats = mt.RunningStatistics(3).update(x)
+    tracked = x.clone().requires_grad_()
+    found = stats(tracked)
+    torch.testing.assert_close(found.detach(), stats(x))
+    found.sum().backward()
+    scale = x.double().std(0, correction=0)
+    scale = torch.where(scale == 0, 1, scale).filled(1.0)
+    expected = mt.as_masked_tensor((1 / scale).expand(3, 3).to(dtype), x.mask)
+    torch.testing.assert_close(tracked.grad.filled(0), expected.filled(0))
