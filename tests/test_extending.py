@@ -214,6 +214,41 @@ def test_check_rule_finds_a_mistake(name: str) -> None:
         check_rule(op, mt.masked_tensor([[1.0, None, 3.0], [None, None, 6.0]]))
 
 
+@pytest.mark.parametrize("shape", [(4,), (3, 4), (2, 3, 4)])
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr])
+def test_check_rule_looks_at_each_sparse_layout(layout: torch.layout, shape: tuple[int, ...]) -> None:
+    def twice_there(x: torch.Tensor) -> torch.Tensor:
+        return x * (2 if x.layout is layout else 1)
+
+    x = mt.masked_tensor(torch.randn(shape), torch.rand(shape) < 0.7)
+    if layout is torch.sparse_csr and len(shape) != 2:
+        check_rule(twice_there, x)
+        return
+    with pytest.raises(AssertionError, match=f"{layout}: the outputs differ"):
+        check_rule(twice_there, x)
+
+
+@pytest.mark.parametrize("sequences", [1, 2, 5])
+def test_a_function_of_segments_knows_how_many_there_are(sequences: int) -> None:
+    """One for each sequence, also where there are more steps, or fewer."""
+    known = []
+
+    def sums(values: torch.Tensor, segments: extend.Segments) -> torch.Tensor:
+        known.append((segments.number, segments.count.numel()))
+        return values.new_zeros(segments.number, *values.shape[1:]).index_add(0, segments.ids, values)
+
+    name = f"test_extending::segments_{sequences}"
+    op = torch.library.custom_op(
+        name, lambda x, dim: x.sum(dim), mutates_args=(), schema="(Tensor x, int dim) -> Tensor"
+    )
+    extend.register_rule(name, packed=extend.packed_reduction(sums))(
+        lambda x, dim: extend.Pair(op(extend.zero_masked(x), dim), extend.masks.reduce_validity(x.mask, dim))
+    )
+    x = mt.from_lengths(torch.randn(sequences, 3, 2), [3, 0, 2, 1, 3][:sequences])
+    torch.testing.assert_close(op(x.packed(), 1), op(x, 1))
+    assert known == [(sequences, sequences)]
+
+
 def save(ctx: Any, inputs: Any, output: Any) -> None:
     ctx.save_for_backward(*inputs)
 
