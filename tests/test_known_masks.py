@@ -406,3 +406,22 @@ def test_what_is_kept_with_a_mask_changes_no_bit(name: str, pattern: str, monkey
     monkeypatch.setattr(masks, "derive", lambda mask, key, make, *args: make(*args))
     for a, b in zip(found, run(), strict=True):
         assert torch.equal(a, b)
+
+
+def test_what_is_known_ends_with_its_mask() -> None:
+    begun = len(known.KNOWN)
+    made = [torch.rand(5, 4) < 0.5 for _ in range(20)]
+    for mask in made:
+        masks.count(mask, (0,), True)
+        masks.derive(mask, "key", torch.zeros, 1)
+    assert len(known.KNOWN) == begun + 20
+    del made, mask
+    assert len(known.KNOWN) == begun
+
+
+def test_masks_by_shape_are_as_many_as_the_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings, "SHAPES", 4)
+    monkeypatch.setattr(known, "_BY_SHAPE", {})
+    for size in range(20):
+        assert known.all_true((2, size)).shape == (2, size)
+        assert len(known._BY_SHAPE) <= 4
