@@ -428,6 +428,13 @@ def test_the_check_as_a_function() -> None:
         check_flat(model, x)
 
 
+def test_the_check_takes_ids() -> None:
+    """A batch ``(B, T)`` of numbers that a module looks up."""
+    torch.manual_seed(0)
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    check_flat(nn.Sequential(nn.Embedding(5, 8), layer).eval(), mt.from_lengths(torch.randint(5, (3, 4)), [4, 1, 3]))
+
+
 class Reversed(torch.autograd.Function):
     """What goes through is right, and its gradient goes to other steps."""
 
