@@ -2,6 +2,7 @@
 
 import copy
 import io
+import itertools
 import pickle
 
 import pytest
@@ -289,6 +290,22 @@ def test_a_copied_view_with_gaps_takes_tracked_writes() -> None:
     expanded = copy.deepcopy(mt.masked_tensor(VALUES[:, :1], MASK[:, :1]).expand(3, 4))
     with pytest.raises(RuntimeError, match="its base has several elements at one place of its memory"):
         expanded[:, 0].mul_(torch.ones(3, dtype=VALUES.dtype, requires_grad=True))
+
+
+@pytest.mark.parametrize("size", [(3, 3), (2, 4), (4, 2), (3, 2, 2)])
+def test_a_copied_view_refuses_tracked_writes_where_elements_share_a_place(size: tuple[int, ...]) -> None:
+    """Whatever its strides: the places are counted."""
+    for strides in itertools.product((1, 2, 3, 4, 9), repeat=len(size)):
+        places = torch.arange(60).as_strided(size, strides).flatten().tolist()
+        x = mt.as_masked_tensor(torch.rand(60).as_strided(size, strides), torch.ones(size, dtype=torch.bool))
+        base, factor = copy.deepcopy(x), torch.ones((), requires_grad=True)
+        assert base.stride() == strides
+        if len(set(places)) < len(places):
+            with pytest.raises(RuntimeError, match="several elements at one place"):
+                base[0].mul_(factor)
+    base = copy.deepcopy(mt.masked_tensor(torch.ones(size), torch.ones(size, dtype=torch.bool)))
+    base[0].mul_(factor)
+    assert base.requires_grad
 
 
 def test_what_a_pickle_takes_apart_is_written_apart() -> None:

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import masked_tensor as mt
-from masked_tensor import settings
+from masked_tensor import layouts, settings
 from masked_tensor.engine.tensor import pair_of
 from masked_tensor.settings import DEFAULT, current
 
@@ -355,3 +355,21 @@ def test_an_interrupted_setting_does_not_stay(make: Callable[[], Any]) -> None:
         with suppress(RuntimeError):  # left more often than entered
             setting.__exit__(None, None, None)
         assert current() is DEFAULT
+
+
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr])
+def test_while_a_sparse_tensor_is_written_what_is_masked_before_or_after_is_masked(
+    layout: torch.layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = mt.masked_tensor([[1.0, 2.0, None], [None, 3.0, 4.0]]).to_sparse(layout=layout)
+    gaps = mt.masked_invalid((whole - 2).log())  # stores entries that are masked
+
+    def interrupted(*pairs: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(layouts, "overwrite", interrupted)
+    for old, new in ((whole, gaps), (gaps, whole), (whole, whole)):
+        x = old.clone()
+        with pytest.raises(KeyboardInterrupt):
+            x.add_(new)
+        assert x.to_dense().mask.equal(old.to_dense().mask & new.to_dense().mask)

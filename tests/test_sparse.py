@@ -408,6 +408,16 @@ def test_offsets_that_fall_in_the_middle_are_refused() -> None:
             mt.functional.sum(bad, 2)
 
 
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr])
+def test_a_write_in_place_masks_what_is_masked_in_either(layout: torch.layout) -> None:
+    x = mt.masked_tensor([[1.0, 2.0, None], [None, 3.0, 4.0]]).to_sparse(layout=layout)
+    gaps = mt.masked_invalid((x - 2).log())  # stores entries that are masked
+    for first, second in ((x, gaps), (gaps, x), (gaps, gaps), (x, x)):
+        found = first.clone()
+        found.add_(second)
+        assert found.to_dense().tolist() == (first.to_dense() + second.to_dense()).tolist()
+
+
 def test_logsumexp_of_complex_numbers() -> None:
     x = torch.tensor([[1 + 2j, 0], [0, 3.0]])
     for layout in (torch.sparse_coo, torch.sparse_csr):
