@@ -13,6 +13,7 @@ from torch.utils.data import DataLoader
 
 import masked_tensor as mt
 from masked_tensor.train import settings
+from masked_tensor.train.batching import divide
 
 
 def lengths_of(n: int, seed: int = 0) -> torch.Tensor:
@@ -293,6 +294,18 @@ def test_a_stateful_loader_stops_and_goes_on(workers: int) -> None:
     again = made()
     again.load_state_dict(other.state_dict())
     assert begun + [numbers(batch) for batch in again] == whole
+
+
+def test_an_epoch_has_the_fewest_steps_that_the_tokens_allow() -> None:
+    """At most a tenth more than asked for in the mean; with one step fewer of each window there would be more."""
+    for total, tokens, ranks, window in product((90, 1000, 12_345, 99_999), (10, 333), (1, 2, 7), (1, 4, 50)):
+        windows, steps = divide(total, 10**9, tokens, ranks, window)
+        assert 10 * total <= 11 * tokens * ranks * windows * steps
+        assert (
+            steps == 1
+            or 10 * total > 11 * tokens * ranks * windows * (steps - 1)
+            or steps == total // (tokens * ranks * windows)
+        )
 
 
 def test_refusals() -> None:
