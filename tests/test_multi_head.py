@@ -338,3 +338,14 @@ def test_nothing_is_kept_while_a_graph_is_captured(monkeypatch: pytest.MonkeyPat
     for _ in range(5):
         masks.derive(mask, "key", lambda: made.append(1) or torch.zeros(1))
     assert len(made) == 3  # on the first stream, in the graph, on the second stream
+
+
+@pytest.mark.parametrize("width", [1, 2])
+def test_a_query_that_sees_no_key_is_masked_at_any_width(width: int) -> None:
+    layer = nn.MultiheadAttention(width, 1)
+    query = mt.from_lengths(torch.randn(2, 4, width), [4, 2]).transpose(0, 1)
+    keys = mt.from_lengths(torch.randn(2, 3, width), [0, 2]).transpose(0, 1)
+    out = layer(query, keys, keys, need_weights=False)[0]
+    assert out.mask[..., 0].T.tolist() == [[False] * 4, [True, True, False, False]]
+    alone = layer(*(t[:2, 1:].filled(0) for t in (query, keys, keys)), need_weights=False)[0]
+    torch.testing.assert_close(out[:2, 1:].filled(0), alone)
