@@ -117,6 +117,18 @@ def _sum_backward(saved: Sequence[Tensor], grad: Tensor, _: Payload, dims: Dims,
     return grad if constant else select(grad, mask, 0), None
 
 
+def is_by_hand(data: Tensor, mask: Tensor) -> bool:
+    """Whether a sum is worth a derivative by hand: of few entries in plain memory, in a dtype that is not widened."""
+    return (
+        data.layout is torch.strided
+        and data.is_cpu
+        and data.dtype in (torch.float32, torch.float64)
+        and type(data) is Tensor
+        and masks.is_small(mask)
+        and masks.is_quiet()
+    )
+
+
 def restore_dims(reduced: Tensor, dims: Dims, keepdim: bool) -> Tensor:
     """A result with the dimensions it lost at size 1."""
     if not keepdim:

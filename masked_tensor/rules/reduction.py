@@ -13,7 +13,7 @@ from torch import Tensor
 from .. import kernels, masks, pair, shapes
 from ..fill import where
 from ..kernels import reduce
-from ..kernels.reductions import all_nonzero, any_nonzero, restore_dims
+from ..kernels.reductions import all_nonzero, any_nonzero, is_by_hand, restore_dims
 from ..kernels.reductions import count_nonzero as count
 from ..kernels.reductions import mean as average
 from ..op import Op
@@ -43,7 +43,7 @@ Closed = tuple[Pair, Callable[[Tensor], Tensor]]
 
 def sum_closed(x: Pair, dim: Dim = None, keepdim: bool = False) -> Closed | None:
     """As :func:`sum`, of a few entries: autograd would record a fill and a sum, and go back through both."""
-    if strict_counts.KNOWN or not _is_closed(x):
+    if strict_counts.KNOWN or not is_by_hand(x.data, x.mask):
         return None
     data, mask = x.data, x.mask
     filled = data if x.payload is Payload.ZERO else where(data, mask, 0)
@@ -60,7 +60,7 @@ def sum_closed(x: Pair, dim: Dim = None, keepdim: bool = False) -> Closed | None
 
 def mean_closed(x: Pair, dim: Dim = None, keepdim: bool = False) -> Closed | None:
     """As :func:`mean`, of a few entries."""
-    if not _is_closed(x):
+    if not is_by_hand(x.data, x.mask):
         return None
     data, mask = x.data, x.mask
     dims = shapes.canonical_dims(dim, data.dim())
@@ -72,18 +72,6 @@ def mean_closed(x: Pair, dim: Dim = None, keepdim: bool = False) -> Closed | Non
         return select(restore_dims(grad / number, dims, keepdim).expand(mask.shape), mask, 0)
 
     return Pair(total / number, some, Payload.ZERO), back
-
-
-def _is_closed(x: Pair) -> bool:
-    """Whether a sum is worth a derivative by hand: of few entries in plain memory, in a dtype that is not widened."""
-    data = x.data
-    return (
-        data.is_cpu
-        and data.dtype in (torch.float32, torch.float64)
-        and type(data) is Tensor
-        and masks.is_small(x.mask)
-        and masks.is_quiet()
-    )
 
 
 def sum_payload(x: Pair, dims: tuple[int, ...]) -> Payload:

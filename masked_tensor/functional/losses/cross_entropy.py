@@ -89,8 +89,8 @@ def cross_entropy(
     """The cross entropy of logits over the targets that count: ``logsumexp(input) - input[target]``.
 
     A target counts unless it is masked or ``ignore_index``, or no class of its sample is valid. A masked target may be
-    out of range. ``target_mask`` masks labels, which is what you usually want; ``mask`` masks scores of classes. A masked
-    class has the logit -inf: it is left out of the sum of exponentials, and the loss of a target that names it is inf.
+    out of range. ``target_mask`` masks labels, which you usually want; ``mask`` masks scores of classes. A masked class
+    has the logit -inf: it is left out of the sum of exponentials, and the loss of a target that names it is inf.
 
     Args:
         input (Tensor): Logits ``(C,)``, ``(N, C)`` or ``(N, C, *)``, floating point; plain or a MaskedTensor.
