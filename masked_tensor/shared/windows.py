@@ -159,12 +159,12 @@ def core_outputs(mask: Tensor, dim: int, window: Window, outputs: int) -> Tensor
     span = window.span
     if mask.shape[dim] == 1 or outputs == 0:
         return mask if outputs else mask.narrow(dim, 0, 0)
+    excess = torch.sym_max((outputs - 1) * window.stride + max(span, 0) + 1 - mask.shape[dim], 0)
     if span < 0:
-        excess = (outputs - 1) * window.stride + 1 - mask.shape[dim]
-        wide = _pad(mask, dim, -span, torch.sym_max(excess, 0), False)
+        wide = _pad(mask, dim, -span, excess, False)
         return _strided_outputs(_combine_taps(wide, dim, 1 - span, 1, torch.bitwise_or), dim, window.stride, outputs)
-    # No core reaches beyond the input, whatever its size.
-    return _strided_outputs(_combine_taps(mask, dim, span + 1, 1, torch.bitwise_and), dim, window.stride, outputs)
+    wide = _pad(mask, dim, 0, excess, True)
+    return _strided_outputs(_combine_taps(wide, dim, span + 1, 1, torch.bitwise_and), dim, window.stride, outputs)
 
 
 def tap_outputs(mask: Tensor, dim: int, window: Window, outputs: int, every: bool) -> Tensor:
@@ -195,7 +195,7 @@ def count_taps(mask: Tensor, dim: int, window: Window, outputs: int) -> Tensor:
 def _pad(mask: Tensor, dim: int, left: int, right: int, value: bool) -> Tensor:
     if left < 0:  # a transposed convolution that crops
         mask, left = mask.narrow(dim, -left, mask.shape[dim] + left), 0
-    if left == 0 == right:
+    if left == 0 and type(right) is int and right == 0:  # of a traced size nothing is asked
         return mask
     return pad(mask, [0, 0] * (mask.dim() - 1 - dim) + [left, right], value=value)
 

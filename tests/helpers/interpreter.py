@@ -3,11 +3,11 @@
 import inspect
 from typing import Any
 
-from triton.runtime import interpreter
-
 
 def search_once() -> None:
     """Of each module and class the search is kept; what is patched already, because its caller is, stays as it is."""
+    from triton.runtime import interpreter  # which is not there where these tests are only collected
+
     found: dict[Any, list[tuple[str, Any]]] = {}
 
     def patch_builtin(owner: Any, builder: Any, scope: Any) -> None:
