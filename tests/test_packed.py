@@ -408,3 +408,50 @@ def test_no_reference_cycles_are_left(name: str) -> None:
         finally:
             gc.enable()
     assert found == 0
+
+
+FEATURES: dict[str, Any] = {
+    "max": lambda x, dim: x.max(dim)[0],
+    "min": lambda x, dim: x.min(dim)[1],
+    "argmax": lambda x, dim: x.argmax(dim),
+    "topk": lambda x, dim: x.topk(2, dim)[0],
+    "logsumexp": lambda x, dim: x.logsumexp(dim),
+    "norm": lambda x, dim: torch.linalg.vector_norm(x, dim=dim),
+}
+
+
+@pytest.mark.parametrize("name", FEATURES)
+def test_a_feature_that_goes_leaves_the_others_where_they_are(name: str) -> None:
+    """Also of a view, whose features are stored in another order than they are read."""
+    x = mt.from_lengths(torch.randn(3, 4, 2, 3, 2), [4, 1, 2])
+    for order in ((0, 1, 2, 3, 4), (0, 1, 4, 2, 3), (0, 1, 3, 2, 4), (1, 0, 4, 3, 2), (2, 0, 1, 3, 4), (3, 0, 2, 1, 4)):
+        view, packed = x.permute(order), x.packed().permute(order)
+        for dim in (d for d, source in enumerate(order) if source > 1):
+            found, expected = FEATURES[name](packed, dim), FEATURES[name](view, dim)
+            assert found.is_packed
+            assert found.mask.equal(expected.mask)
+            torch.testing.assert_close(found.filled(0), expected.filled(0))
+
+
+def test_a_plain_condition_chooses_within_the_tokens() -> None:
+    x = mt.from_lengths(torch.randn(3, 4, 2), [4, 1, 2])
+    for condition in (torch.tensor(True), torch.tensor([True, False]), torch.rand(3, 4, 2) < 0.5):
+        packed = x.packed()
+        found = torch.where(condition, packed, packed + 1)
+        assert found.is_packed
+        torch.testing.assert_close(found.unpacked(), torch.where(condition, x, x + 1))
+
+
+@pytest.mark.parametrize("order", [(0, 1, 3, 2, 4), (1, 0, 4, 3, 2), (0, 1, 3, 4, 2), (0, 4, 1, 2, 3), (3, 0, 1, 4, 2)])
+def test_what_stores_its_features_in_different_orders_is_joined(order: tuple[int, ...]) -> None:
+    """A view of the first, of the second all that it is a copy of."""
+    x = mt.from_lengths(torch.randn(3, 4, 2, 3, 2), [4, 1, 2])
+    view, padded = x.packed().permute(order), x.permute(order)
+    copied = mt.from_lengths(x.filled(0).permute(0, 1, *(d for d in order if d > 1)).contiguous(), [4, 1, 2]).packed()
+    lead = [d for d in order if d > 1]
+    other = copied.permute([d if d < 2 else 2 + lead.index(d) for d in order])
+    for parts in ((view, other), (other, view)):
+        for dim, source in enumerate(order):
+            found = torch.cat(parts, dim)
+            assert found.is_packed or source < 2
+            torch.testing.assert_close(found.filled(0), torch.cat([padded, padded], dim).filled(0))
