@@ -307,3 +307,17 @@ def test_the_derivative_as_an_op():
 
 
 test_law = laws("pool")
+
+
+@pytest.mark.parametrize("include", [False, True])
+@pytest.mark.parametrize("ceil_mode", [False, True])
+@pytest.mark.parametrize("convolution", ["any", "all"])
+def test_a_divisor_that_is_given_is_that_of_every_window(convolution: str, ceil_mode: bool, include: bool) -> None:
+    mask = torch.rand(2, 3, 5, 5, generator=torch.Generator().manual_seed(1)) < 0.6
+    x = mt.as_masked_tensor(torch.randn(mask.shape).masked_fill(~mask, torch.nan), mask)
+    for call, given in ((torch.nn.functional.avg_pool2d, x), (torch.nn.functional.avg_pool3d, x[:, None])):
+        with mt.meaning(convolution=convolution):
+            out = call(given, 2, 2, 1, ceil_mode, include, 3)
+        torch.testing.assert_close(
+            out.filled(0), call(given.filled(0), 2, 2, 1, ceil_mode, include, 3) * out.mask, equal_nan=True
+        )
