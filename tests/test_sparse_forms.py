@@ -678,3 +678,15 @@ def test_losses_of_sparse_masked_tensors_by_torchs_names(convert: Callable[[Tens
             got.sum().backward()
             expected.sum().backward()
             assert_close(x.grad.to_dense(), y.grad)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 8])
+def test_neighbouring_channels_are_those_of_one_sample(size: int) -> None:
+    """Of even and odd sizes, more than there are channels, too."""
+    for seed, shape in enumerate([(3, 4, 2), (2, 3, 3), (4, 1, 2), (2, 5, 1)]):
+        generator = torch.Generator().manual_seed(seed)
+        x = torch.randn(shape, generator=generator, dtype=torch.float64)
+        x = x * (torch.rand(shape, generator=generator) < 0.7)
+        found = masked.local_response_norm(x.to_sparse(), size, 0.5, 0.6, 1.5)
+        expected = torch.nn.functional.local_response_norm(x, size, 0.5, 0.6, 1.5)
+        torch.testing.assert_close(found.to_dense(), expected)
