@@ -7,6 +7,7 @@ exponent (``numpy.longdouble``).  ``MASKED_TENSOR_EXACT=1`` adds rows of 1e6 and
 
 import os
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -189,3 +190,16 @@ def test_gradients_of_deviations_hold_to_the_edge(magnitude: float, dtype: torch
         exact.std(1).sum().backward()
         expected = exact.grad.filled(0).to(dtype)
         torch.testing.assert_close(x.grad.filled(0), expected, rtol=2e-2 if dtype.itemsize == 2 else 1e-4, atol=1e-9)
+
+
+@pytest.mark.parametrize("offset", [2.0**40, 2.0**50, 2.0**52])
+def test_squared_distances_make_up_for_a_rounded_mean(offset: float) -> None:
+    """Integers of float64, whose variance is exact in fractions."""
+    for seed in range(5):
+        generator = torch.Generator().manual_seed(seed)
+        small, mask = torch.randint(9, (1000,), generator=generator), torch.rand(1000, generator=generator) < 0.7
+        kept = [int(n) for n in small[mask]]
+        mean = Fraction(sum(kept), len(kept))
+        exact = float(sum((n - mean) ** 2 for n in kept) / (len(kept) - 1))
+        x = mt.as_masked_tensor((small.double() + offset).masked_fill(~mask, torch.nan), mask)
+        torch.testing.assert_close(x.var().item(), exact, rtol=1e-12, atol=0)

@@ -299,3 +299,10 @@ def test_terms_on_ranks(kind: str, ranked: list[dict[str, Any]]) -> None:
 def test_every_rank_is_told(what: str, message: str, ranked: list[dict[str, Any]]) -> None:
     for each in ranked:
         assert message in each[what]
+
+
+def test_the_sign_of_a_loss_is_a_small_number() -> None:
+    """Its square, times ranks², is exact in float64."""
+    signs = [group_mean.loss_sign(f"loss {number}") for number in range(200)]
+    assert all(0 <= sign < 4096 for sign in signs)
+    assert len(set(signs)) > 150
