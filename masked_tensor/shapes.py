@@ -96,9 +96,9 @@ def can_broadcast(a: Sequence[int], b: Sequence[int]) -> bool:
 
 def slice_bounds(size: int, start: int | None, end: int | None) -> tuple[int, int]:
     """As ``slice(start, end).indices(size)``, which would make a size that a graph leaves open a number."""
-    whole = end is None or (type(end) is int and end == sys.maxsize)
-    found = [0 if start is None else start, size if whole or end is None else end]
-    first, last = (n + size if n < 0 else n for n in found)
+    start = 0 if start is None else start
+    end = size if end is None or (type(end) is int and end == sys.maxsize) else end
+    first, last = (n + size if n < 0 else n for n in (start, end))
     return _within(first, size), _within(last, size)
 
 
