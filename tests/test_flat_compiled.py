@@ -240,6 +240,18 @@ def test_models_of_transformers() -> None:
         run(input_ids=x, labels=labels, attention_mask=torch.ones_like(ids))
 
 
+def test_a_pooler_reads_the_first_step_of_each_sequence() -> None:
+    pytest.importorskip("transformers")
+    from .test_flat_transformers import batch as padded
+    from .test_flat_transformers import make
+
+    model = make("Bert").eval()
+    ids, valid = padded()
+    alone = [model(input_ids=row[mask][None]).pooler_output for row, mask in zip(ids, valid, strict=True)]
+    run = torch.compile(mt.flat(model), backend="eager")
+    torch.testing.assert_close(run(input_ids=mt.masked_tensor(ids, valid)).pooler_output, torch.cat(alone))
+
+
 class AsksForWeights(nn.Module):
     def __init__(self) -> None:
         super().__init__()
