@@ -435,6 +435,25 @@ def test_the_check_takes_ids() -> None:
     check_flat(nn.Sequential(nn.Embedding(5, 8), layer).eval(), mt.from_lengths(torch.randint(5, (3, 4)), [4, 1, 3]))
 
 
+class Large(nn.Module):
+    """Rounding grows with what is returned."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layer(x) * 1e6
+
+
+def test_the_check_measures_by_what_is_returned() -> None:
+    torch.manual_seed(0)
+    model, x = Large().eval(), torch.randn(2, 5, 8)
+    alone = model(x[1:, :3])[0]
+    found = mt.flat(model)(mt.from_lengths(x, [5, 3])).filled(0)[1, :3]
+    torch.testing.assert_close(found / 1e6, alone / 1e6)
+
+
 class Reversed(torch.autograd.Function):
     """What goes through is right, and its gradient goes to other steps."""
 
