@@ -186,3 +186,10 @@ INTEGERS: dict[str, Callable[[Any], Any]] = {
 def test_integers_of_numpy_are_integers(name: str) -> None:
     for one in (np.int64(1), np.int32(1), np.uint8(1)):
         assert repr(INTEGERS[name](one)) == repr(INTEGERS[name](1))
+
+
+def test_a_number_of_numpy_is_not_the_wrong_argument() -> None:
+    x = mt.masked_tensor([1.0, None, 3.0])
+    for window in (np.int64(2), np.array(2)):
+        with pytest.raises(TypeError, match="argument 'dim' must be int, not object"):
+            mt.rolling(x, window, object())
