@@ -856,7 +856,8 @@ def dist(input: Tensor, other: Tensor, p: float=2, *, mask: Tensor | None=None, 
 def ffill(input: T, dim: int | None=None, *, lengths: Lengths=None, padding_side: Side='right', limit: int | None=None, limit_area: Area | None=None, mask: Tensor | None=None, fill_value: Number | None=None) -> T:
     """A time series in which each masked entry has the value of the last valid entry before it.
 
-    Entries before the first valid one stay masked. Gradients flow to the entry whose value was taken.
+    Entries before the first valid one stay masked; :class:`LastValid` fills over the borders of batches. Gradients flow
+    to the entry whose value was taken.
 
     Args:
         input (Tensor): Any dtype and any shape but 0-d, strided; a MaskedTensor, or plain.
@@ -889,9 +890,6 @@ def ffill(input: T, dim: int | None=None, *, lengths: Lengths=None, padding_side
     Example:
         >>> mt.ffill(mt.masked_tensor([None, 1.0, None, None, 5.0]), limit=1)
         masked_tensor([--, 1.0000, 1.0000, --, 5.0000], valid=3/5)
-
-    See Also:
-        :func:`bfill`, :func:`interpolate`, and :class:`LastValid` for a fill over the borders of batches.
 
     See also:
         :func:`bfill`, :func:`interpolate`.

@@ -74,7 +74,8 @@ def _carry(name: str, forward: bool) -> Callable[..., Tensor]:
 def ffill() -> Tensor:
     """A time series in which each masked entry has the value of the last valid entry before it.
 
-    Entries before the first valid one stay masked. Gradients flow to the entry whose value was taken.
+    Entries before the first valid one stay masked; :class:`LastValid` fills over the borders of batches. Gradients flow
+    to the entry whose value was taken.
 
     Args:
         input (Tensor): Any dtype and any shape but 0-d, strided; a MaskedTensor, or plain.
@@ -104,9 +105,6 @@ def ffill() -> Tensor:
     Example:
         >>> mt.ffill(mt.masked_tensor([None, 1.0, None, None, 5.0]), limit=1)
         masked_tensor([--, 1.0000, 1.0000, --, 5.0000], valid=3/5)
-
-    See Also:
-        :func:`bfill`, :func:`interpolate`, and :class:`LastValid` for a fill over the borders of batches.
 
     See also:
         :func:`bfill`, :func:`interpolate`.
