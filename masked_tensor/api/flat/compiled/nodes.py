@@ -69,17 +69,16 @@ def _steps(x: MaskedTensor) -> tuple[Packed, ValidFirst | None]:
         return whole_steps(x), None  # which says what is missing
 
 
-def _gathered(x: Tensor, batch: MaskedTensor) -> Tensor:
-    """A plain ``(B, T, ...)`` at the tokens of the batch, ``(1, N, ...)``."""
+def _gathered(x: Tensor, batch: MaskedTensor) -> tuple[Tensor, ValidFirst | None]:
+    """A plain ``(B, T, ...)`` at the tokens of the batch, ``(1, N, ...)``; and their order, as in ``_steps``."""
     stored, order = _steps(batch)
     rows = x.flatten(0, 1).index_select(0, stored.grid.index)
-    return (rows if order is None else order.filled(rows))[None]
+    return (rows if order is None else order.filled(rows))[None], order
 
 
 def entered_plain(x: Tensor, batch: MaskedTensor, label: bool) -> Tensor:
     """A plain input beside the batch as tokens; of labels, what fills the batch up has none."""
-    rows = _gathered(x, batch)
-    order = _steps(batch)[1]
+    rows, order = _gathered(x, batch)
     if order is None or not label:
         return rows
     if x.is_floating_point():
@@ -93,13 +92,11 @@ def entered_beside(x: MaskedTensor, batch: MaskedTensor) -> Tensor:
     own = stored_tokens(batch)
     if x._packed is not None:
         values, _, index, _, _ = entered(x)
-        number = torch.arange(values.shape[1], device=x.device)
-        return values.index_select(1, _expected(number, (index == entered(batch)[2]).all()))
+        return _if_expected(values, (index == entered(batch)[2]).all())
     pair = enter(x, torch.is_grad_enabled())
     steps = pair.mask.flatten(GRID).all(GRID) if pair.mask.dim() > GRID else pair.mask
-    rows = _gathered(pair.data, batch)
-    number = torch.arange(rows.shape[1], device=x.device)
-    return rows.index_select(1, _expected(number, (steps == _exists(own)).all()))
+    rows, _ = _gathered(pair.data, batch)
+    return _if_expected(rows, (steps == _exists(own)).all())
 
 
 def entered_labels(x: MaskedTensor, batch: MaskedTensor) -> Tensor:
@@ -111,8 +108,7 @@ def entered_labels(x: MaskedTensor, batch: MaskedTensor) -> Tensor:
     own, pair = _exists(stored_tokens(batch)), enter(x, False)
     steps = pair.mask.flatten(GRID).any(GRID) if pair.mask.dim() > GRID else pair.mask
     rows = entered_plain(select(pair.data, pair.mask, IGNORED), batch, True)
-    number = torch.arange(rows.shape[1], device=x.device)
-    return rows.index_select(1, _expected(number, (own | ~steps).all()))
+    return _if_expected(rows, (own | ~steps).all())
 
 
 def agreed(index: Tensor, attention_mask: Tensor, batch: MaskedTensor) -> Tensor:
@@ -128,6 +124,12 @@ def _exists(stored: Packed) -> Tensor:
         mask: Tensor = stored.grid.mask
         return mask
     return scatter_mask(valid_first(stored).valid, stored.grid).view(stored.grid.shape)
+
+
+def _if_expected(tokens: Tensor, holds: Tensor) -> Tensor:
+    """Tokens ``(1, N, ...)``, which depend on the check, so that it stays in the graph."""
+    number = torch.arange(tokens.shape[1], device=tokens.device)
+    return tokens.index_select(1, _expected(number, holds))
 
 
 def _expected(places: Tensor, holds: Tensor) -> Tensor:
