@@ -368,8 +368,7 @@ def _runs(nested: Any, steps: Callable[[int], int]) -> Packed | None:
 def from_attention_mask(inputs: Any, attention_mask: Any = None, *, dim: int = 1) -> Any:
     """The output of a tokenizer or feature extractor, masked where its ``attention_mask`` is 0.
 
-    In a mapping, every tensor that has the mask's batch and time is masked, and the mask itself is left out. A
-    ``BatchEncoding`` or ``BatchFeature`` gives one of the same class, which still has ``.to(device)``.
+    In a mapping, every tensor that has the mask's batch and time is masked, and the mask itself is left out.
 
     Args:
         inputs (Tensor): Data ``(B, T, ...)`` of any dtype, or a mapping of such tensors.
