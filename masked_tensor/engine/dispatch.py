@@ -14,7 +14,7 @@ from torch import Tensor, is_grad_enabled, is_inference_mode_enabled
 
 from .. import errors, layouts
 from ..compat import OpOverload, in_transform, is_readable_memory, mode_is_active, schema, tree_leaves
-from ..op import NoRule, Op, Rule, StorageRule
+from ..op import NoRule, Op, StorageRule
 from ..packing.kinds import elementwise as packed_elementwise
 from ..pair import Pair
 from ..rules.foreach import LOOPS
@@ -69,9 +69,7 @@ def run_op(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recordin
     pairs = [enter(a, recording) for a in args]
     if kwargs:
         kwargs = {k: enter(v, recording) for k, v in kwargs.items()}
-    if layouts.any_sparse(pairs):
-        return leave(run_sparse_rule(entry, pairs, kwargs))
-    result = entry.rule(*pairs, **kwargs)
+    result = run_sparse_rule(entry, pairs, kwargs) if layouts.any_sparse(pairs) else entry.rule(*pairs, **kwargs)
     if result is pairs[0]:  # nothing to do: the tensor itself, as in torch
         return args[0]
     result = leave(result)
@@ -109,8 +107,6 @@ def _run_packed(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], rec
 def make_kernel(entry: Entry) -> Callable[..., Any]:
     """What a call of the entry's overload is handed to."""
     if entry.kind == "functional" and not entry.view:
-        if entry.op.closed is not None:
-            return _make_closed_kernel(entry, entry.op.closed)
         return _make_copying_kernel(entry) if entry.op.copies else _make_fast_kernel(entry)
     if entry.kind == "functional" and entry.view and entry.single and not entry.op.copies:
         return _make_view_kernel(entry)
@@ -137,55 +133,43 @@ def _make_view_kernel(entry: Entry) -> Callable[..., Any]:
 
 def _make_fast_kernel(entry: Entry) -> Callable[..., Any]:
     """The kernel of most ops: as in ``run_op``, without its calls."""
-    rule = entry.rule
+    rule, closed = entry.rule, entry.op.closed
     named_tensors = any("Tensor" in str(a.type) for a in schema(entry.overload).arguments if a.kwarg_only)
 
     def functional(*args: Any, **kwargs: Any) -> Any:
         recording = is_grad_enabled()
         pairs: list[Any] = []
-        sparse = False
         for a in args:
             kind = type(a)
             if kind is MaskedTensor:
                 if a._packed is not None:
                     return run_op(entry, args, kwargs, recording)
                 if a._alias is UNALIASED:
-                    a = enter_masked(a, recording) if recording and a._tracks else a._pair
+                    if not (recording and a._tracks):
+                        a = a._pair
+                    elif closed is None or kwargs or (found := closed(a._pair, *args[1:])) is None:
+                        a = enter_masked(a, True)
+                    else:
+                        return record_closed(enter_masked(a, True).data, *found)
                 elif a._steps is not None:  # what was packed with its lengths, and written
                     return run_op(entry, lengths.pack_arguments(args, enter, leave), kwargs, recording)
                 else:
                     a = enter_masked(a, recording)
                 if a.data.layout is not STRIDED:
-                    sparse = True
+                    return run_op(entry, args, kwargs, recording)
             elif kind is list or kind is tuple:
                 a = enter_each(a, recording)
-                if a is None:
+                if a is None or layouts.any_sparse(a):
                     return run_op(entry, args, kwargs, recording)
-                sparse = sparse or layouts.any_sparse(a)
             pairs.append(a)
         if kwargs and named_tensors:
             kwargs = {k: enter(v, recording) for k, v in kwargs.items()}
-        result = run_sparse_rule(entry, pairs, kwargs) if sparse else rule(*pairs, **kwargs) if kwargs else rule(*pairs)
+        result = rule(*pairs, **kwargs) if kwargs else rule(*pairs)
         if result is pairs[0]:  # a rule's way to say: the tensor itself
             return args[0]
         return wrap(result) if type(result) is Pair and not result.data.requires_grad else leave(result)
 
     return functional
-
-
-def _make_closed_kernel(entry: Entry, closed: Rule) -> Callable[..., Any]:
-    """The kernel of an op that knows its gradient: of a tracked tensor that shares with nobody, where it serves."""
-    functional = _make_fast_kernel(entry)
-
-    def by_hand(*args: Any, **kwargs: Any) -> Any:
-        x = args[0]
-        if type(x) is MaskedTensor and x._tracks and not kwargs and x._alias is UNALIASED and x._packed is None:
-            found = closed(x._pair, *args[1:]) if is_grad_enabled() else None
-            if found is not None:
-                return record_closed(enter_masked(x, True).data, *found)
-        return functional(*args, **kwargs)
-
-    return by_hand
 
 
 def _make_copying_kernel(entry: Entry) -> Callable[..., Any]:

@@ -6,6 +6,7 @@ What is masked out takes no part, forward and backward.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -41,37 +42,25 @@ def sum(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype |
 Closed = tuple[Pair, Callable[[Tensor], Tensor]]
 
 
-def sum_closed(x: Pair, dim: Dim = None, keepdim: bool = False) -> Closed | None:
-    """As :func:`sum`, of a few entries: autograd would record a fill and a sum, and go back through both."""
-    if strict_counts.KNOWN or not is_by_hand(x.data, x.mask):
+def by_hand(x: Pair, dim: Dim = None, keepdim: bool = False, *, average: bool) -> Closed | None:
+    """The sum or mean of a few entries: autograd would record a fill and a sum, and go back through both."""
+    data, mask, number = x.data, x.mask, None
+    if strict_counts.KNOWN or not is_by_hand(data, mask):
         return None
-    data, mask = x.data, x.mask
-    filled = data if x.payload is Payload.ZERO else where(data, mask, 0)
-    dims = shapes.canonical_dims(dim, data.dim())
-    whole = dim is None and not keepdim
-    total = torch.sum(filled) if whole else torch.sum(filled, dims, keepdim)
-    some = torch.any(mask) if whole else masks.reduce_validity(mask, dim, keepdim)
+    whole = dim is None and not keepdim and not average
+    dims = () if whole else shapes.canonical_dims(dim, data.dim())
+    total = torch.sum(data if x.payload is Payload.ZERO else where(data, mask, 0), dims, keepdim)
+    if average:
+        number, some = masks.divisors(mask, dims, keepdim, total.dtype)
+        total = total / number
+    else:
+        some = torch.any(mask) if whole else masks.reduce_validity(mask, dim, keepdim)
 
     def back(grad: Tensor) -> Tensor:
-        return select(restore_dims(grad, dims, keepdim).expand(mask.shape), mask, 0)
+        grad = restore_dims(grad if number is None else grad / number, dims, keepdim)
+        return select(grad.expand(mask.shape), mask, 0)
 
     return Pair(total, some, Payload.ZERO), back
-
-
-def mean_closed(x: Pair, dim: Dim = None, keepdim: bool = False) -> Closed | None:
-    """As :func:`mean`, of a few entries."""
-    if not is_by_hand(x.data, x.mask):
-        return None
-    data, mask = x.data, x.mask
-    dims = shapes.canonical_dims(dim, data.dim())
-    filled = data if x.payload is Payload.ZERO else where(data, mask, 0)
-    total = torch.sum(filled, dims, keepdim)
-    number, some = masks.divisors(mask, dims, keepdim, total.dtype)
-
-    def back(grad: Tensor) -> Tensor:
-        return select(restore_dims(grad / number, dims, keepdim).expand(mask.shape), mask, 0)
-
-    return Pair(total / number, some, Payload.ZERO), back
 
 
 def sum_payload(x: Pair, dims: tuple[int, ...]) -> Payload:
@@ -171,13 +160,19 @@ def trapezoid(y: Pair, *, dx: float = 1, dim: int = -1) -> Pair:
 
 
 OPS = [
-    Op("sum", sum, sparse=sparse_rule(operators.sum), packed=packed.reduce_packed(1, packed.SUMS), closed=sum_closed),
+    Op(
+        "sum",
+        sum,
+        sparse=sparse_rule(operators.sum),
+        packed=packed.reduce_packed(1, packed.SUMS),
+        closed=partial(by_hand, average=False),
+    ),
     Op(
         "mean",
         mean,
         sparse=sparse_rule(operators.mean),
         packed=packed.reduce_packed(1, packed.MEANS),
-        closed=mean_closed,
+        closed=partial(by_hand, average=True),
     ),
     Op("prod", prod, sparse=sparse_rule(operators.prod), packed=packed.reduce_packed()),
     Op("nansum", nansum, sparse=sparse_rule(operators.nansum), packed=packed.reduce_packed()),
