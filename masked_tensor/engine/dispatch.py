@@ -80,7 +80,7 @@ def run_op(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recordin
 
 def _keep_lengths(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> Any:
     """The result of an op that unpacked its arguments, with their lengths."""
-    kept = lengths.keep_of_op(entry, args, kwargs, result, enter, leave)
+    kept = lengths.keep_of_op(entry, args, kwargs, result)
     if kept is not result and entry.op.copies:
         copy_hardness(args[0], kept)
     if kept is not result and entry.view:
@@ -93,7 +93,7 @@ def _run_packed(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], rec
     for a in args:
         if recording and type(a) is MaskedTensor and (a._tracks or (a._alias.history is not None and a.requires_grad)):
             watch_grad_fn(a)
-    result = packed_boundary.run_packed_rule(entry, args, kwargs, recording, enter)
+    result = packed_boundary.run_packed_rule(entry, args, kwargs, recording)
     if result is args[0]:
         return result
     result = leave(result)
@@ -152,7 +152,7 @@ def _make_fast_kernel(entry: Entry) -> Callable[..., Any]:
                     else:
                         return record_closed(enter_masked(a, True).data, *found)
                 elif a._steps is not None:  # what was packed with its lengths, and written
-                    return run_op(entry, lengths.pack_arguments(args, enter, leave), kwargs, recording)
+                    return run_op(entry, lengths.pack_arguments(args), kwargs, recording)
                 else:
                     a = enter_masked(a, recording)
                 if a.data.layout is not STRIDED:

@@ -76,6 +76,10 @@ class MaskedTensor(Methods):
     def _connect(self) -> None:
         """Takes a new history from the base of a view, if that was written: enter_leave.py gives it."""
 
+    def _enter(self, recording: bool) -> Pair:
+        """The pair of plain tensors that rules work on: enter_leave.py gives it."""
+        raise NotImplementedError
+
 
 def add_members(**members: Any) -> None:
     """Gives the class methods and properties that need what stands above it."""

@@ -13,7 +13,6 @@ from typing import Any, ParamSpec, TypeVar, overload
 from torch import Tensor
 
 from ..engine.boundary import lengths
-from ..engine.boundary.enter_leave import enter, leave
 from ..engine.boundary.packed import any_packed
 from ..packing.lengths import lost
 from ..packing.lengths_table import FORM_KINDS
@@ -128,7 +127,7 @@ def as_torch(function: Any = None, *, packed: Callable[..., Any] | None = None) 
 def keep_of_form(name: str, names: Sequence[str], args: Sequence[Any], kwargs: dict[str, Any], result: Any) -> Any:
     """The result of a form that was given packed tensors, with their lengths."""
     given = dict(zip(names, args, strict=False)) | kwargs
-    return lengths.keep(FORM_KINDS.get(name, lost), given, result, enter, leave)
+    return lengths.keep(FORM_KINDS.get(name, lost), given, result)
 
 
 def check_dim(name: str, dim: Any, one: bool) -> None:

@@ -94,7 +94,7 @@ def _enter(x: Any, recording: bool, packed: bool) -> Any:
     if packed:
         if x._packed is None or type(x._packed.values) is not Tensor:
             raise NoRule
-        return enter_packed(x, recording, enter)
+        return enter_packed(x, recording)
     if type(x._pair.data) is not Tensor or x._pair.data.layout is not torch.strided:
         raise NoRule
     return enter(x, recording)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from ... import masks, shapes
-from ...engine.boundary.enter_leave import enter, leave
+from ...engine.boundary.enter_leave import leave
 from ...engine.boundary.packed import enter_packed
 from ...engine.tensor import MaskedTensor
 from ...masks import sides
@@ -138,7 +138,7 @@ def _shift_packed(x: MaskedTensor, dim: int, name: str, lengths: Any, side: str)
     if p is None or not p.grid.complete or (p.order[0], p.order[dim]) != ((0,), (1,)):
         moved = _shift_padded(accepted_inputs.pair_of_input(x), dim, name, None)
         return moved if p is None else packed(moved, (0, dim))
-    stored = enter_packed(whole, torch.is_grad_enabled(), enter)
+    stored = enter_packed(whole)
     to = "right" if name == "to_left" else "left"
     grid = grid_of_lengths(stored.grid.sizes, to, stored.grid.device, stored.grid.shape[1])
     result: MaskedTensor = leave(Packed(stored.values, grid, stored.order, stored.inner, stored.payload))

@@ -77,7 +77,7 @@ def cat(tensors: Sequence[Any], dim: int = 0, *, padding_side: str = "right") ->
         shown = [tuple(t.shape) for t in given[:4]]
         raise ValueError(f"cat: tensors must have the same number of dimensions, 1 or more, got shapes {shown}")
     dim = shapes.canonical_dim(dim, given[0].dim())
-    given = list(pack_arguments(tuple(given), enter, leave))
+    given = list(pack_arguments(tuple(given)))
     if all(type(t) is MaskedTensor and t._packed is not None for t in given):
         made = _cat_packed(given, dim, padding_side)
         if made is not None:
@@ -101,7 +101,7 @@ def _cat_packed(tensors: Sequence[Any], dim: int, side: str) -> MaskedTensor | N
         joined: Any = torch.cat(list(tensors), dim) if fits else None
         return joined if type(joined) is MaskedTensor else None
     try:
-        stored = joins.cat_batches([enter_packed(t, torch.is_grad_enabled(), enter) for t in tensors], side)
+        stored = joins.cat_batches([enter_packed(t) for t in tensors], side)
     except NoRule:
         return None
     made: MaskedTensor = leave(stored)
@@ -180,7 +180,7 @@ def _steps(x: MaskedTensor, dim: int) -> Tensor:
 def _stored(x: MaskedTensor, exists: Tensor, time: int) -> packing.Packed:
     """Exactly the steps that exist, batch and time first among what is stored."""
     if x._packed is not None and x._packed.grid.complete and x._packed.order == orders.identity_order(x.dim()):
-        return enter_packed(x, torch.is_grad_enabled(), enter)
+        return enter_packed(x)
     rest = iter(range(orders.GRID, x.dim()))
     order = tuple((0,) if d == 0 else (1,) if d == time else (next(rest),) for d in range(x.dim()))
     return packing.pack(enter(x, torch.is_grad_enabled()), order, grid_of_mask(exists))

@@ -259,7 +259,7 @@ def unpacked(x: MaskedTensor) -> MaskedTensor:
         seen: MaskedTensor = torch.ops.aten.alias.default(x)
         seen._steps, seen._stays_padded = x._steps, True
         return seen
-    p = enter_packed(x, torch.is_grad_enabled(), enter)
+    p = enter_packed(x)
     padded = packing.unpack(p)
     if p.grid.full:  # this is the memory of x, into which the owner of the result may write
         padded = Pair(padded.data.clone(), padded.mask, padded.payload)

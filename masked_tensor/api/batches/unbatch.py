@@ -268,12 +268,12 @@ def _stored_values(x: MaskedTensor, dim: int, action: str, missing: bool = False
     if p is None or x.dim() < 2 or not -x.dim() <= dim < x.dim():
         return None
     if missing and p.grid.complete and (p.order[0], p.order[dim]) == ((0,), (1,)):
-        return enter_packed(x, torch.is_grad_enabled(), enter)
+        return enter_packed(x)
     if dim % x.dim() != 1:
         return None
     if p.inner is not None or p.first != GRID or p.order != identity_order(x.dim()) or not p.grid.prefix:
         return None
-    return enter_packed(x, torch.is_grad_enabled(), enter)
+    return enter_packed(x)
 
 
 def steps_of_runs(x: MaskedTensor, dim: int, action: str) -> Tensor:

@@ -107,7 +107,7 @@ def stored_tokens(x: MaskedTensor) -> Packed:
     """A batch as the record of its tokens, connected with it where autograd records."""
     recording = torch.is_grad_enabled()
     if x._packed is not None:
-        return enter_packed(x, recording, enter)
+        return enter_packed(x, recording)
     if current_trace() is not None:
         raise errors.read_while_compiling("packed")
     return pack(enter(x, recording))

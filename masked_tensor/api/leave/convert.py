@@ -225,7 +225,7 @@ def clear_masked(x: MaskedTensor) -> MaskedTensor:
         (tensor([ 1., 42.]), tensor([1., 0.]))
     """
     if type(x) is MaskedTensor and x._packed is not None:
-        stored = enter_packed(x, torch.is_grad_enabled(), enter)
+        stored = enter_packed(x)
         values, inner = stored.values, stored.inner
         cleared = values.clone() if inner is None else select.select(values, inner, 0)
         packed: MaskedTensor = leave(replace(stored, values=cleared, payload=Payload.ZERO, parts=None, known=[]))
@@ -261,7 +261,7 @@ def compressed(x: MaskedTensor) -> Tensor:
         ``numpy.ma.compressed``.
     """
     if type(x) is MaskedTensor and x._packed is not None:
-        stored = enter_packed(x, torch.is_grad_enabled(), enter)
+        stored = enter_packed(x)
         if stored.order == orders.identity_order(len(stored.order)):  # read as it is stored
             if stored.inner is not None:
                 return stored.values[stored.inner]

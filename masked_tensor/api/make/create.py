@@ -15,7 +15,7 @@ from ... import errors, layouts, masks
 from ...callers import OUR_FILES, first_caller
 from ...compat import in_transform
 from ...engine.alias_records import WrappedHistory, alias_of
-from ...engine.boundary.enter_leave import enter, leave
+from ...engine.boundary.enter_leave import leave
 from ...engine.boundary.lengths import keep
 from ...engine.boundary.packed import enter_packed
 from ...engine.dynamo import mark_opaque
@@ -107,7 +107,7 @@ def masked_tensor(
 def _with_lengths_of(data: Any, copy: MaskedTensor) -> MaskedTensor:
     """A copy of ``data``, which knows its lengths as ``data`` does."""
     if type(data) is MaskedTensor and data._packed is not None:
-        kept: MaskedTensor = keep(same, {"data": data}, copy, enter, leave)
+        kept: MaskedTensor = keep(same, {"data": data}, copy)
         return kept
     if type(data) is MaskedTensor:
         copy._steps, copy._stays_padded = data._steps, data._stays_padded
@@ -314,7 +314,7 @@ def _as_dtype(data: Any, dtype: torch.dtype, make: Callable[[Any], MaskedTensor]
 def _keep_where(data: Any, valid: Callable[[Tensor], Tensor]) -> MaskedTensor:
     """``data``, also masked where ``valid`` of its values is False; packed, if it is."""
     if type(data) is MaskedTensor and data._packed is not None and not in_transform():
-        stored = enter_packed(data, torch.is_grad_enabled(), enter)
+        stored = enter_packed(data)
         more = valid(stored.values.detach())
         more = more if stored.inner is None else stored.inner & more
         kept = Packed(select(stored.values, more, 0), stored.grid, stored.order, more)

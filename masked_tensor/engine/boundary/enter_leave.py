@@ -42,7 +42,7 @@ def enter(value: Any, recording: bool) -> Any:
     kind = type(value)
     if kind is MaskedTensor:
         if value._packed is not None:
-            return packed_boundary.unpack(value, recording, enter)
+            return packed_boundary.unpack(value, recording)
         return enter_masked(value, recording)
     if kind in SEQUENCES:
         return kind([enter(v, recording) for v in value])
@@ -165,7 +165,7 @@ def leave(value: Any, live: bool = False) -> Any:
     if kind is tuple or kind is list:
         return kind([leave(v, live) for v in value])
     if kind is Packed:
-        return packed_boundary.leave_packed(value, enter)
+        return packed_boundary.leave_packed(value)
     return value
 
 
@@ -293,5 +293,5 @@ ENTER_NODES.update(node_classes(_Enter))
 MASKED = set(
     node_classes(_Leave, _LeaveClosed, _Renew, *packed_boundary.MASKED)
 )  #: nodes whose tensors are masked; writes/recorded.py has more
-add_members(_connect=connect_view)
+add_members(_connect=connect_view, _enter=enter)
 GATES = GradientHooks(enter, leave, plain_gradient, MASKED)

@@ -20,18 +20,19 @@ from ...packing.packed import Frame, pack_onto, pack_values
 from ...pair import Pair
 from ..table import Entry
 from ..tensor import LOST, MaskedTensor, pair_of
+from .enter_leave import enter, leave
 
 
-def keep_of_op(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, enter: Any, leave: Any) -> Any:
+def keep_of_op(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> Any:
     """The result of an op that unpacked its arguments, with their lengths."""
     arguments = schema(entry.overload).arguments
     defaults = {a.name: a.default_value for a in arguments if a.has_default_value()}
     given = dict(zip((a.name for a in arguments), args, strict=False)) | kwargs
     given |= {name: value for name, value in defaults.items() if name not in given}
-    return keep(kind_of(entry.op), given, result, enter, leave)
+    return keep(kind_of(entry.op), given, result)
 
 
-def keep(kind: Kind, given: Mapping[str, Any], result: Any, enter: Any, leave: Any) -> Any:
+def keep(kind: Kind, given: Mapping[str, Any], result: Any) -> Any:
     """``result`` of these arguments, packed with their lengths if it still has them."""
     several = list(_batches(given))
     if not several:
@@ -42,12 +43,12 @@ def keep(kind: Kind, given: Mapping[str, Any], result: Any, enter: Any, leave: A
         return result
     at = next(name for name, p in several if p.grid.index is lead.grid.index)
     if isinstance(result, list | tuple):
-        found = [_keep_one(kind, at, lead, given, r, enter, leave) for r in result]
+        found = [_keep_one(kind, at, lead, given, r) for r in result]
         return result if all(a is b for a, b in zip(found, result, strict=True)) else type(result)(found)
-    return _keep_one(kind, at, lead, given, result, enter, leave)
+    return _keep_one(kind, at, lead, given, result)
 
 
-def _keep_one(kind: Kind, at: str, lead: Packed, given: Mapping[str, Any], result: Any, enter: Any, leave: Any) -> Any:
+def _keep_one(kind: Kind, at: str, lead: Packed, given: Mapping[str, Any], result: Any) -> Any:
     if type(result) is not MaskedTensor or result._packed is not None or result.layout is not torch.strided:
         return result
     frame, had = place(kind, Call(lead, at, given, tuple(result.shape)))
@@ -62,7 +63,7 @@ def _keep_one(kind: Kind, at: str, lead: Packed, given: Mapping[str, Any], resul
     return leave(pack_again(enter(result, torch.is_grad_enabled()), frame))
 
 
-def pack_arguments(args: tuple[Any, ...], enter: Any, leave: Any) -> tuple[Any, ...]:
+def pack_arguments(args: tuple[Any, ...]) -> tuple[Any, ...]:
     """Arguments of which some were packed with their lengths, and written: packed again, where they still fit."""
 
     def again(x: Any) -> Any:

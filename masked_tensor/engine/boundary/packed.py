@@ -6,7 +6,7 @@ Functions that carry stored values through autograd (the gradient of a packed te
 and writes that take a new record instead of touching the old one.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -27,7 +27,6 @@ from ..table import Entry
 from ..tensor import MaskedTensor, pair_of, set_pair
 from ..torch_keys import KEYS, direct_apply, gradient_is_shared
 
-Enter = Callable[[Any, bool], Any]  #: ``enter`` of strided tensors, handed down: the two know of each other
 SEQUENCES = frozenset((list, tuple))  #: arguments that may hold masked tensors
 
 
@@ -84,7 +83,7 @@ def any_packed(values: Iterable[Any]) -> bool:
     return False
 
 
-def run_packed_rule(entry: Entry, args: Sequence[Any], kwargs: dict[str, Any], recording: bool, enter: Enter) -> Any:
+def run_packed_rule(entry: Entry, args: Sequence[Any], kwargs: dict[str, Any], recording: bool) -> Any:
     """The result of the first of the entry's packed rules that serves the call.  Raises NoRule where none does.
 
     Of a rule that does nothing, such as dropout in evaluation, it is the tensor itself, as in torch.
@@ -97,15 +96,15 @@ def run_packed_rule(entry: Entry, args: Sequence[Any], kwargs: dict[str, Any], r
         kind = type(a)
         if kind is MaskedTensor:
             if a._packed is None:
-                a = enter(a, recording)
+                a = a._enter(recording)
             elif 0 in a.shape:
                 raise NoRule
             else:
-                a = enter_packed(a, recording, enter)
+                a = enter_packed(a, recording)
         elif kind in SEQUENCES:
-            a = _enter_any(a, recording, enter)
+            a = _enter_any(a, recording)
         given.append(a)
-    named = {k: _enter_any(v, recording, enter) for k, v in kwargs.items()} if kwargs else kwargs
+    named = {k: _enter_any(v, recording) for k, v in kwargs.items()} if kwargs else kwargs
     for rule in entry.packed:
         try:
             result = rule(*given, **named)
@@ -116,57 +115,57 @@ def run_packed_rule(entry: Entry, args: Sequence[Any], kwargs: dict[str, Any], r
     raise NoRule
 
 
-def _enter_any(value: Any, recording: bool, enter: Enter) -> Any:
+def _enter_any(value: Any, recording: bool) -> Any:
     """A masked tensor as its record, also inside lists, or as a pair if it is not packed; anything else unchanged."""
     if type(value) is MaskedTensor:
-        return enter(value, recording) if value._packed is None else enter_packed(value, recording, enter)
+        return value._enter(recording) if value._packed is None else enter_packed(value, recording)
     if type(value) in SEQUENCES:
-        return type(value)([_enter_any(v, recording, enter) for v in value])
+        return type(value)([_enter_any(v, recording) for v in value])
     return value
 
 
-def enter_packed(x: MaskedTensor, recording: bool, enter: Enter) -> Packed:
+def enter_packed(x: MaskedTensor, recording: bool | None = None) -> Packed:
     """The record inside ``x``, its values connected with ``x`` where autograd records."""
     p = x._packed
     assert p is not None
-    if not (recording and x._tracks):
+    if not x._tracks or not (torch.is_grad_enabled() if recording is None else recording):
         return p
     if in_transform():
-        return p.holding(_EnterPacked.apply(x, enter, p.inner))
+        return p.holding(_EnterPacked.apply(x, p.inner))
     if x._node is None:
-        return p.holding(record_enter(x, enter, p.inner))
+        return p.holding(record_enter(x, p.inner))
     known = x._graph_entry  # as for a pair: all uses share one, so that their gradients are added as plain tensors
     if known is None or known[0] is not p or known[1] != x._version:
         inner = p.inner if known is None or known[1] != x._version else None  # else it was written past autograd
-        whole = p.holding(record_enter(x, enter, inner))
+        whole = p.holding(record_enter(x, inner))
         known = x._graph_entry = (p, x._version, whole)
     shared: Packed = known[2]
     return shared
 
 
-def unpack(x: MaskedTensor, recording: bool, enter: Enter) -> Pair:
+def unpack(x: MaskedTensor, recording: bool) -> Pair:
     """The strided pair of a packed tensor, connected with it where autograd records."""
-    p = enter_packed(x, recording, enter)
+    p = enter_packed(x, recording)
     made = packing.unpack(p)
     note_features(made.mask, tuple(d for d, atoms in enumerate(p.order) if not atoms or min(atoms) >= p.first))
     return made
 
 
-def leave_packed(p: Packed, enter: Enter) -> MaskedTensor:
+def leave_packed(p: Packed) -> MaskedTensor:
     """A record as a masked tensor, tracked if its values are."""
     if p.values.requires_grad and torch.is_grad_enabled():
-        result: MaskedTensor = (_LeavePacked.apply if in_transform() else record_leave)(p.values, p, enter)
+        result: MaskedTensor = (_LeavePacked.apply if in_transform() else record_leave)(p.values, p)
         return result
     return wrap_packed(p)
 
 
-def packed_gradient(grad: Tensor, frame: Frame, enter: Enter) -> Tensor:
+def packed_gradient(grad: Tensor, frame: Frame) -> Tensor:
     """A gradient that arrives from outside, of any kind, as values of the tokens of ``frame``, 0 where it is masked."""
     recording = torch.is_grad_enabled()
     if type(grad) is MaskedTensor and grad._packed is not None:
-        new = match_grid(enter_packed(grad, recording, enter), frame)
+        new = match_grid(enter_packed(grad, recording), frame)
     else:
-        new = packing.pack_onto(enter(grad, recording) if type(grad) is MaskedTensor else plain_pair(grad), frame)
+        new = packing.pack_onto(grad._enter(recording) if type(grad) is MaskedTensor else plain_pair(grad), frame)
     values = new.values
     if new.inner is not None and new.payload is not Payload.ZERO:
         values = select(values, new.inner, 0)
@@ -175,10 +174,10 @@ def packed_gradient(grad: Tensor, frame: Frame, enter: Enter) -> Tensor:
     return values
 
 
-def rebind(target: MaskedTensor, new: Packed, enter: Enter) -> MaskedTensor:
+def rebind(target: MaskedTensor, new: Packed) -> MaskedTensor:
     """An in-place op on a packed tensor that shares with nobody: it takes a new record."""
     if torch.is_grad_enabled() and (target._tracks or new.values.requires_grad):
-        result: MaskedTensor = _Rebind.apply(target, new.values, new, enter)
+        result: MaskedTensor = _Rebind.apply(target, new.values, new)
         return result
     set_packed(target, without_history(new, target.dtype))
     return target
@@ -186,10 +185,10 @@ def rebind(target: MaskedTensor, new: Packed, enter: Enter) -> MaskedTensor:
 
 class _EnterPacked(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: MaskedTensor, enter: Enter, inner: Tensor | None) -> Tensor:
+    def forward(ctx: Any, x: MaskedTensor, inner: Tensor | None) -> Tensor:
         p: Any = x._packed
         ctx.frame = p.frame if inner is p.inner else Frame(p.stored, p.grid, p.order, inner)
-        ctx.enter, ctx.leaf = enter, x._node is None
+        ctx.leaf = x._node is None
         result: Tensor = p.values.detach()
         return result
 
@@ -198,31 +197,31 @@ class _EnterPacked(torch.autograd.Function):
         if ctx.leaf and gradient_is_shared(grad):  # as of a strided leaf: ``.grad.data`` may be written
             grad = grad.clone()
         frame = ctx.frame
-        return leave_packed(Packed(grad, frame.grid, frame.order, frame.inner, known=[frame]), ctx.enter), None, None
+        return leave_packed(Packed(grad, frame.grid, frame.order, frame.inner, known=[frame])), None
 
 
 class _LeavePacked(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, values: Tensor, p: Packed, enter: Enter) -> MaskedTensor:
-        ctx.frame, ctx.enter = p.frame, enter
+    def forward(ctx: Any, values: Tensor, p: Packed) -> MaskedTensor:
+        ctx.frame = p.frame
         return wrap_packed(p)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        return packed_gradient(grad, ctx.frame, ctx.enter), None, None
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        return packed_gradient(grad, ctx.frame), None
 
 
 class _Rebind(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, target: MaskedTensor, values: Tensor, p: Packed, enter: Enter) -> MaskedTensor:
+    def forward(ctx: Any, target: MaskedTensor, values: Tensor, p: Packed) -> MaskedTensor:
         ctx.mark_dirty(target)
-        ctx.dtype, ctx.frame, ctx.enter = values.dtype, p.frame, enter
+        ctx.dtype, ctx.frame = values.dtype, p.frame
         set_packed(target, without_history(p, target.dtype))
         return target
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor, None, None]:
-        return None, packed_gradient(grad, ctx.frame, ctx.enter).to(ctx.dtype), None, None
+    def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor, None]:
+        return None, packed_gradient(grad, ctx.frame).to(ctx.dtype), None
 
 
 record_enter, record_leave = direct_apply(_EnterPacked), direct_apply(_LeavePacked)

@@ -128,7 +128,7 @@ def _shared(x: Tensor) -> list[int]:
 def _write_packed(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording: bool) -> Any:
     """An in-place op on a packed tensor of which nobody sees a part: within its tokens, it takes a new record."""
     target = args[0]
-    new = None if entry.view else packed_boundary.run_packed_rule(entry, args, kwargs, recording, enter)
+    new = None if entry.view else packed_boundary.run_packed_rule(entry, args, kwargs, recording)
     if new is target:
         return target
     if type(new) is not Packed or new.shape != tuple(target.shape):
@@ -137,7 +137,7 @@ def _write_packed(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], r
         raise NoRule
     check_writable(target, target.shape, new.values.dtype, None)
     if not packed_views.replace_in_aliases(target, packed_boundary.without_history(new, target.dtype)):
-        packed_boundary.rebind(target, new, enter)
+        packed_boundary.rebind(target, new)
     return target
 
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from ... import errors, masks, packing
-from ...engine.boundary.enter_leave import enter, leave
+from ...engine.boundary.enter_leave import leave
 from ...engine.boundary.packed import enter_packed
 from ...engine.dynamo import mark_opaque
 from ...engine.tensor import MaskedTensor
@@ -305,7 +305,7 @@ def shift(
     if isinstance(periods, bool) or not hasattr(periods, "__index__"):
         raise TypeError(f"shift: periods must be an int, got {type(periods).__name__}")
     if type(input) is MaskedTensor and input._packed is not None:  # the result is padded
-        stored = enter_packed(input, torch.is_grad_enabled(), enter)
+        stored = enter_packed(input)
         if lengths is None and stored.grid.complete and dim is not None and -input.dim() <= dim < input.dim():
             batch_first = (0,) in stored.order[: 1 if dim % input.dim() else 2]
             if stored.order[dim] == (1,) and batch_first:

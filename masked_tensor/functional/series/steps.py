@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ... import layouts, masks, packing, shapes
 from ...compat import has_real_memory, in_transform, is_wrapped, mode_is_active
-from ...engine.boundary.enter_leave import enter, leave
+from ...engine.boundary.enter_leave import leave
 from ...engine.boundary.packed import enter_packed
 from ...engine.tensor import MaskedTensor
 from ...packing import Packed
@@ -144,7 +144,7 @@ def _dim_of(name: str, dim: int | None, shape: tuple[int, ...]) -> int:
 
 def _enter_stored(name: str, input: MaskedTensor, dim: int, mask: Any, lengths: Any, side: str) -> Series | None:
     """A packed batch by its tokens; None where they do not lie along ``dim`` of a batch of sequences."""
-    x = enter_packed(input, torch.is_grad_enabled(), enter)
+    x = enter_packed(input)
     time = tokens.time_dim(x)
     if time is None or 0 in x.shape:
         return None
