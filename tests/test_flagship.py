@@ -1,9 +1,9 @@
 """What README and docs/why.md say: padding leaks through a speech model with its own mask, and not with ours."""
 
-import importlib.util
 import re
+import runpy
 from pathlib import Path
-from types import ModuleType
+from types import SimpleNamespace
 
 import pytest
 
@@ -12,11 +12,8 @@ ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 
 
-def script() -> ModuleType:
-    place = importlib.util.spec_from_file_location("flagship", ROOT / "docs/flagship.py")
-    flagship = importlib.util.module_from_spec(place)
-    place.loader.exec_module(flagship)
-    return flagship
+def script() -> SimpleNamespace:
+    return SimpleNamespace(**runpy.run_path(str(ROOT / "docs/flagship.py")))
 
 
 def test_the_picture_shows_what_is_measured() -> None:
