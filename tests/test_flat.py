@@ -251,6 +251,63 @@ def test_what_mixes_steps_raises(module: nn.Module, why: str) -> None:
     assert all(torch.equal(a, before[name]) for name, a in module.state_dict().items())
 
 
+class Then(nn.Module):
+    """A module, and what is said of its outputs."""
+
+    def __init__(self, module: nn.Module, said: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.module, self.said = module, said
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.said(self.module(x))
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    ("module", "width"),
+    [
+        (lambda: nn.TransformerEncoderLayer(2, 1, 4), 2),
+        (lambda: nn.Sequential(Means(), nn.LayerNorm(2)), 2),
+        (lambda: Then(Means(), torch.sign), 1),
+        (lambda: Then(Means(), lambda y: y > 0), 1),
+        (lambda: Then(nn.TransformerEncoderLayer(8, 2, 16), lambda y: y.argmax(-1)), 8),
+    ],
+    ids=["rows", "norm", "sign", "boolean", "classes"],
+)
+def test_what_mixes_steps_raises_though_its_outputs_take_few_values(
+    module: Callable[[], nn.Module], width: int, seed: int
+) -> None:
+    """A norm over two features leaves their signs; a module may give classes alone."""
+    torch.manual_seed(seed)
+    with pytest.raises(mt.UnsupportedOpError):
+        mt.flat(module())(mt.from_lengths(torch.randn(2, 5, width), [5, 3]))
+
+
+def test_outputs_of_few_values_and_of_no_numbers() -> None:
+    torch.manual_seed(0)
+    x = mt.from_lengths(torch.randn(2, 5, 2), [5, 3])
+    for said in (nn.LayerNorm(2), lambda y: y.argmax(-1), lambda y: y > 0):
+        model = Then(nn.TransformerEncoderLayer(2, 1, 4, 0.0, batch_first=True), said)
+        alone = model(x.filled(0)[1:, :3])[0]
+        torch.testing.assert_close(mt.flat(model)(x)[1, :3].filled(False).to(alone.dtype), alone)
+
+
+class Banned(nn.Module):
+    """Scores of which some are minus infinity, and one of no value."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.cat([x, torch.full_like(x, -torch.inf), (-x.abs() - 1).log()], -1)
+
+
+def test_infinite_outputs_are_compared() -> None:
+    x = mt.from_lengths(torch.randn(2, 5, 4), [5, 3])
+    assert mt.flat(Banned())(x).lengths().tolist() == [5, 3]
+    with pytest.raises(mt.UnsupportedOpError, match="differ by"):
+        mt.flat(nn.Sequential(Means(), Banned()))(x)
+    x = mt.from_lengths(torch.full((2, 5, 4), torch.nan), [5, 3])  # a bad first batch says nothing about the module
+    assert mt.flat(nn.Linear(4, 4))(x).lengths().tolist() == [5, 3]
+
+
 class Ends(nn.Module):
     """The first and the last step, as classifiers read them."""
 

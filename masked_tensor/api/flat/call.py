@@ -9,7 +9,6 @@ import torch
 from ...patches.places import DYNAMO
 from . import transformers
 from .attention import Within
-from .wants import with_what_it_wants
 
 Forward = Callable[..., Any]
 
@@ -27,3 +26,16 @@ def run(module: Any, forward: Forward, args: Any, kwargs: Any, within: Within) -
     if mode.weights:
         way.weights = True
     return out
+
+
+def with_what_it_wants(told: tuple[int | None, bool, bool], kwargs: dict[str, Any], position_ids: Any) -> Any:
+    """The arguments with positions, without a cache, and with no label that the last token would predict."""
+    first, cache, shifted = told
+    kwargs = dict(kwargs)
+    if first is not None:
+        kwargs["position_ids"] = position_ids + first
+    if cache:
+        kwargs["use_cache"] = False
+    if shifted and kwargs.get("labels") is not None:
+        kwargs["labels"] = transformers.without_prediction_over_borders(kwargs["labels"], position_ids)
+    return kwargs

@@ -8,20 +8,18 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from ... import settings
-from ...compat import tree_leaves, tree_map
-from ...packing.grid import grid_of_lengths
+from ...compat import tree_map
 from . import parts, transformers
-from .attention import OwnMaskError, Within
+from .attention import ATTENTION, OwnMaskError, Within
 from .call import run
+from .multi_head import MULTI_HEAD
+from .samples import compared, cut, draw, gap, is_telling, row_of, sizes_tried
 from .tokens import FlatTokens
 
 BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
-TOLD = ("labels", "start_positions", "end_positions", "next_sentence_label")  #: what only a loss reads
-SHORT = (5, 3)  #: the lengths of the two sequences, unless a configuration names a window
-#: Many models compute a part in float32, whatever their dtype; what mixes sequences differs by far more.
-TOLERANCE = {torch.float64: 1e-5, torch.float32: 1e-4, torch.float16: 2e-2, torch.bfloat16: 5e-2}
 
 
 @dataclass(frozen=True)
@@ -65,12 +63,12 @@ def _found_parts(module: nn.Module, forward: Callable[..., Any], args: Any, kwar
     """Whether there are submodules with attention of their own; they run apart from now on."""
     joining: dict[nn.Module, bool] = {}
     seen: dict[nn.Module, parts.Roles] = {}
-    first = _sizes(module)
+    first = sizes_tried(module)
     for sizes in (first, (first[0] + 1, first[1] + 2)):
         number = sum(sizes)
-        given = _draw(module, args, kwargs, tokens, number)
+        given = draw(module, args, kwargs, tokens, number)
         stack: list[nn.Module] = []
-        within = parts.watching(_row(tokens, sizes), joining, stack)
+        within = parts.watching(row_of(tokens, sizes), joining, stack)
         try:
             with parts.watched(module, stack, seen, number):
                 run(module, forward, given[0], given[1], within)
@@ -123,62 +121,54 @@ def _undisturbed(module: nn.Module) -> Iterator[None]:
                         buffer.copy_(before)
 
 
-def _difference(
-    module: nn.Module, forward: Callable[..., Any], args: Any, kwargs: Any, tokens: FlatTokens, apart: bool
-) -> tuple[str | None, bool]:
+def _difference(*given: Any, apart: bool) -> tuple[str | None, bool]:
     """What differs, or None; and whether ends of sequences were read."""
-    sizes = _sizes(module)
-    drawn = _draw(module, args, kwargs, tokens, sum(sizes))
+    for _ in range(settings.DRAWS):
+        differs, reads, tells = _of_one_draw(*given, apart)
+        if differs is not None or tells:
+            break
+    return differs, reads
+
+
+def _of_one_draw(
+    module: nn.Module, forward: Callable[..., Any], args: Any, kwargs: Any, tokens: FlatTokens, apart: bool
+) -> tuple[str | None, bool, bool]:
+    """What differs, or None; whether ends of sequences were read; whether outputs tell one draw from another."""
+    sizes = sizes_tried(module)
+    drawn = draw(module, args, kwargs, tokens, sum(sizes))
     cuts = {0: slice(0, sizes[0]), 1: slice(sizes[0], sum(sizes))}
     try:
-        alone = {i: _alone(module, forward, _cut(drawn, [where], sum(sizes))) for i, where in cuts.items()}
+        alone = {i: _alone(module, forward, cut(drawn, [where], sum(sizes))) for i, where in cuts.items()}
     except Exception as error:
-        return f"on {min(sizes)} or {max(sizes)} steps alone it raises {type(error).__name__}: {error}", False
+        return f"on {min(sizes)} or {max(sizes)} steps alone it raises {type(error).__name__}: {error}", False, True
     if (mixed := _mixed_batch(module, forward, drawn, sizes)) is not None:
-        return mixed, False
+        return mixed, False, True
     reads = False
     worst = 0.0
     for order in ((0, 1), (1, 0)):
         lengths = (sizes[order[0]], sizes[order[1]])
-        within = Within(_row(tokens, lengths), apart)
+        within = Within(row_of(tokens, lengths), apart)
         try:
-            inside_args, inside_kwargs = _cut(drawn, [cuts[i] for i in order], sum(sizes))
-            together = _compared(run(module, forward, inside_args, inside_kwargs, within))
+            inside_args, inside_kwargs = cut(drawn, [cuts[i] for i in order], sum(sizes))
+            together = compared(module, run(module, forward, inside_args, inside_kwargs, within))
         except OwnMaskError as error:
-            return str(error).removeprefix("mt.flat: "), False
+            return str(error).removeprefix("mt.flat: "), False, True
         except Exception as error:  # of what runs on each alone
-            return f"on two together it raises {type(error).__name__}: {error}", False
+            return f"on two together it raises {type(error).__name__}: {error}", False, True
         reads = reads or within.mode.read
         starts = [0, lengths[0]]
         for place, i in enumerate(order):
-            expected = _compared(alone[i])
+            expected = compared(module, alone[i])
             if len(expected) != len(together):
-                return "it gives other outputs for two sequences than for one", False
+                return "it gives other outputs for two sequences than for one", False, True
             for got, wanted in zip(together, expected, strict=True):
                 found = _part(got, wanted, starts[place], sizes[i], sum(sizes), place)
                 if isinstance(found, str):
-                    return found, False
-                scale = max(1.0, float(wanted.abs().max())) if wanted.numel() else 1.0
-                gap = float((found - wanted).abs().max()) / scale if wanted.numel() else 0.0
-                limit = TOLERANCE.get(got.dtype, 0.0)
-                if not gap <= limit:
-                    worst = max(worst, gap) if gap == gap else float("nan")
+                    return found, False, True
+                worst = max(gap(found, wanted), worst)
     if worst != 0.0:
-        return f"two sequences together differ by {worst:.2g} from each of them alone", False
-    return None, reads
-
-
-def _sizes(module: nn.Module) -> tuple[int, int]:
-    """The lengths of the two sequences."""
-    reach = [(p.kernel_size[0] - 1) * p.dilation[0] for p in module.modules() if isinstance(p, nn.Conv1d)]
-    if narrow := [n for n in (*transformers.windows(module), *reach) if n <= settings.TRIED]:
-        return max(narrow) + 4, max(narrow) + 2
-    return SHORT
-
-
-def _row(tokens: FlatTokens, lengths: tuple[int, ...]) -> FlatTokens:
-    """Sequences of these lengths, one after the other."""
-    return FlatTokens(tokens.values, grid_of_lengths(lengths, "right", tokens.grid.device))
+        return f"two sequences together differ by {worst:.2g} from each of them alone", False, True
+    return None, reads, is_telling([x for i in cuts for x in compared(module, alone[i])])
 
 
 def _mixed_batch(module: nn.Module, forward: Callable[..., Any], drawn: Any, sizes: tuple[int, int]) -> str | None:
@@ -191,21 +181,40 @@ def _mixed_batch(module: nn.Module, forward: Callable[..., Any], drawn: Any, siz
             return torch.cat([x[:, row] for row in rows])
         return x
 
+    why = "dimension 0 is not its batch"
     try:
-        both = _compared(_alone(module, forward, tree_map(stack, drawn)))
+        with Attending(len(rows), size) as attending:
+            both = compared(module, _alone(module, forward, tree_map(stack, drawn)))
     except Exception:  # a head that takes no batch without a padding token
         return None
+    if attending.over_rows:
+        return f"attention runs over the rows of a plain batch: {why}"
     for place, row in enumerate(rows):
-        single = _compared(_alone(module, forward, _cut(drawn, [row], total)))
+        single = compared(module, _alone(module, forward, cut(drawn, [row], total)))
         for many, one in zip(both, single, strict=True):
             part = many[place : place + 1] if many.dim() else many
-            scale = max(1.0, float(one.abs().max())) if one.numel() else 1.0
-            if many.dim() and part.shape == one.shape and one.numel():
-                gap = float((part - one).abs().max()) / scale
-                if not gap <= TOLERANCE.get(one.dtype, 0.0):
-                    why = "dimension 0 is not its batch"
-                    return f"rows of a plain batch differ by {gap:.2g} from each of them alone: {why}"
+            if many.dim() and part.shape == one.shape and (by := gap(part, one)) != 0.0:
+                return f"rows of a plain batch differ by {by:.2g} from each of them alone: {why}"
     return None
+
+
+class Attending(TorchFunctionMode):
+    """Sees attention that runs over the rows of a plain batch, whatever a norm behind it leaves to compare."""
+
+    over_rows = False
+
+    def __init__(self, rows: int, steps: int) -> None:
+        super().__init__()
+        self.rows, self.steps = rows, steps
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """The call, as it is."""
+        kwargs = kwargs or {}
+        if function is ATTENTION or function is MULTI_HEAD:
+            shape = (args[0] if args else kwargs["query"]).shape
+            found = (shape[0], shape[-2]) if function is ATTENTION else (shape[-2], shape[0])
+            self.over_rows = self.over_rows or (len(shape) > 2 and found == (self.steps, self.rows))
+        return function(*args, **kwargs)
 
 
 def _part(got: Tensor, wanted: Tensor, start: int, size: int, total: int, place: int) -> Tensor | str:
@@ -230,40 +239,3 @@ def _alone(module: nn.Module, forward: Callable[..., Any], given: Any) -> Any:
     if transformers.wanted(module, forward, kwargs)[1]:
         kwargs = {**kwargs, "use_cache": False}
     return forward(module, *args, **kwargs)
-
-
-def _draw(module: nn.Module, args: Any, kwargs: Any, tokens: FlatTokens, number: int) -> Any:
-    """``number`` tokens like those that were given; no labels."""
-    many = tokens.grid.index.shape[0]
-    chosen = torch.randint(0, many, (number,))
-    table = next((p for p in module.modules() if isinstance(p, nn.Embedding)), None)
-
-    def draw(x: Any) -> Any:
-        if not (isinstance(x, Tensor) and x.dim() > 1 and tuple(x.shape[:2]) == (1, many)):
-            return x
-        some = x.index_select(1, chosen.to(x.device)).detach().clone()
-        if some.is_floating_point() or some.is_complex():
-            return some + torch.randn_like(some) * (1 + some.abs().mean())
-        if some.dtype is torch.int64 and x.dim() == 2 and x is tokens.values:
-            ids = x.unique()
-            if ids.shape[0] < 8 and table is not None:
-                low = min(3, table.num_embeddings - 1)
-                return torch.randint(low, table.num_embeddings, some.shape, device=x.device)
-        return some
-
-    return tree_map(draw, (args, {name: value for name, value in kwargs.items() if name not in TOLD}))
-
-
-def _cut(drawn: Any, parts: list[slice], total: int) -> Any:
-    """The tokens of some sequences, one after the other."""
-
-    def cut(x: Any) -> Any:
-        if isinstance(x, Tensor) and x.dim() > 1 and tuple(x.shape[:2]) == (1, total):
-            return torch.cat([x[:, part] for part in parts], 1)
-        return x
-
-    return tree_map(cut, drawn)
-
-
-def _compared(out: Any) -> list[Tensor]:
-    return [x for x in tree_leaves(out) if isinstance(x, Tensor) and (x.is_floating_point() or x.is_complex())]

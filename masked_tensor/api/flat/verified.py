@@ -12,8 +12,9 @@ from ...compat import tree_leaves, tree_map
 from ...engine.dynamo import trace_as_constant
 from ...packing.grid import grid_of_lengths
 from . import transformers
-from .check import SHORT, Found, not_compiled, what_differs
+from .check import Found, not_compiled, what_differs
 from .compiled.described import described, is_description
+from .samples import SHORT
 from .tokens import FlatTokens
 
 #: Of a call: where positions begin or None, whether a cache must be refused, whether labels are shifted; what is wrong.

@@ -15,8 +15,8 @@ from ....errors import UnsupportedOpError
 from ....packing.dim_order import GRID
 from ..attention import Flat
 from ..beside import refuse_other_labels
+from ..call import with_what_it_wants
 from ..verified import told
-from ..wants import with_what_it_wants
 from .described import described
 from .nodes import agreed, entered, entered_beside, entered_labels, entered_plain, left, packed_batch
 

@@ -1,0 +1,95 @@
+"""What the check of a flat module draws: two short sequences like what was given; what it compares of outputs."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ... import settings
+from ...compat import tree_leaves, tree_map
+from ...kernels.precision import rounds_noticeably
+from ...packing.grid import grid_of_lengths
+from . import transformers
+from .tokens import FlatTokens
+
+TOLD = ("labels", "start_positions", "end_positions", "next_sentence_label")  #: what only a loss reads
+SHORT = (5, 3)  #: the lengths of the two sequences, unless a configuration names a window
+#: Many models compute a part in float32, whatever their dtype; what mixes sequences differs by far more.
+TOLERANCE = {torch.float64: 1e-5, torch.float32: 1e-4, torch.float16: 2e-2, torch.bfloat16: 5e-2}
+
+
+def sizes_tried(module: nn.Module) -> tuple[int, int]:
+    """The lengths of the two sequences."""
+    reach = [(p.kernel_size[0] - 1) * p.dilation[0] for p in module.modules() if isinstance(p, nn.Conv1d)]
+    if narrow := [n for n in (*transformers.windows(module), *reach) if n <= settings.TRIED]:
+        return max(narrow) + 4, max(narrow) + 2
+    return SHORT
+
+
+def row_of(tokens: FlatTokens, lengths: tuple[int, ...]) -> FlatTokens:
+    """Sequences of these lengths, one after the other."""
+    return FlatTokens(tokens.values, grid_of_lengths(lengths, "right", tokens.grid.device))
+
+
+def draw(module: nn.Module, args: Any, kwargs: Any, tokens: FlatTokens, number: int) -> Any:
+    """``number`` tokens like those that were given; no labels."""
+    many = tokens.grid.index.shape[0]
+    chosen = torch.randint(0, many, (number,))
+    table = next((p for p in module.modules() if isinstance(p, nn.Embedding)), None)
+
+    def some_of(x: Any) -> Any:
+        if not (isinstance(x, Tensor) and x.dim() > 1 and tuple(x.shape[:2]) == (1, many)):
+            return x
+        some = x.index_select(1, chosen.to(x.device)).detach().clone()
+        if some.is_floating_point() or some.is_complex():
+            some = some.where(some.isfinite(), 0)
+            return some + torch.randn_like(some) * (1 + some.abs().mean())
+        if some.dtype is torch.int64 and x.dim() == 2 and x is tokens.values:
+            ids = x.unique()
+            if ids.shape[0] < 8 and table is not None:
+                low = min(3, table.num_embeddings - 1)
+                return torch.randint(low, table.num_embeddings, some.shape, device=x.device)
+        return some
+
+    return tree_map(some_of, (args, {name: value for name, value in kwargs.items() if name not in TOLD}))
+
+
+def cut(drawn: Any, parts: list[slice], total: int) -> Any:
+    """The tokens of some sequences, one after the other."""
+
+    def piece(x: Any) -> Any:
+        if isinstance(x, Tensor) and x.dim() > 1 and tuple(x.shape[:2]) == (1, total):
+            return torch.cat([x[:, part] for part in parts], 1)
+        return x
+
+    return tree_map(piece, drawn)
+
+
+def compared(module: nn.Module, out: Any) -> list[Tensor]:
+    """The outputs that are compared: numbers; if there are none, all others, such as the classes that were chosen.
+
+    Which class is the largest may be a matter of rounding in half precision.
+    """
+    found = [x for x in tree_leaves(out) if isinstance(x, Tensor)]
+    numbers = [x for x in found if x.is_floating_point() or x.is_complex()]
+    if numbers or any(rounds_noticeably(p.dtype) for p in module.parameters()):
+        return numbers
+    return [x.long() for x in found]
+
+
+def gap(found: Tensor, wanted: Tensor) -> float:
+    """By how much they differ, measured by what is wanted; 0 within the tolerance of their dtype."""
+    same = (found == wanted) | ((found != found) & (wanted != wanted))
+    differs = (found - wanted).abs().masked_fill(same, 0)
+    finite = wanted.abs()[wanted.isfinite()]
+    by = float(differs.max()) if differs.numel() else 0.0
+    by /= max(1.0, float(finite.max()) if finite.numel() else 1.0)
+    return 0.0 if by <= TOLERANCE.get(found.dtype, 0.0) else by if by == by else torch.inf
+
+
+def is_telling(outputs: list[Tensor]) -> bool:
+    """Whether outputs take many values; signs, or what a norm over two features gives, hide much of what differs."""
+    if not outputs:
+        return True
+    values = torch.cat([x.real.flatten().double() for x in outputs])
+    return len(values.round(decimals=2).unique()) > min(settings.FEW, len(values) // 2)
