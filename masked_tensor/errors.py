@@ -228,7 +228,7 @@ def bad_mask(name: str, mask: Tensor, data: Tensor) -> TypeError | ValueError:
     if wrong_dtype and name == "condition":
         way_out = f"; use {name}.bool()"
     elif wrong_dtype:
-        way_out = f"; say which are valid: {name} != 0 of zeros and ones, {name} == 0 of an additive mask of 0 and -inf"
+        way_out = _of_floats(name)
     elif mask.dim() and missing > 0 and _first(mask.shape, data.shape):
         way_out = f"; its dimensions are the first of data's: use {name}{'.unsqueeze(-1)' * missing}"
     elif missing == 1 and (left_out := _left_out(mask.shape, data.shape)) is not None:
@@ -237,6 +237,15 @@ def bad_mask(name: str, mask: Tensor, data: Tensor) -> TypeError | ValueError:
         f"{name} must be a bool tensor broadcastable to data's shape {tuple(data.shape)}, got "
         f"{dtype_name(mask.dtype)} {tuple(mask.shape)}{way_out}"
     )
+
+
+def mask_of_floats(name: str, mask: Tensor) -> TypeError:
+    """A functional form was given a mask of floats, of which 0 means masked, or in an additive one valid."""
+    return TypeError(f"{name} must be a bool tensor, got {dtype_name(mask.dtype)}{_of_floats(name)}")
+
+
+def _of_floats(name: str) -> str:
+    return f"; say which are valid: {name} != 0 of zeros and ones, {name} == 0 of an additive mask of 0 and -inf"
 
 
 def _first(shape: Sequence[int], whole: Sequence[int]) -> bool:

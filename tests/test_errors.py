@@ -1327,6 +1327,16 @@ def test_functional_forms() -> None:
         lambda: mt.cross_entropy(ones(2, 3, 4), ones(2, 4).long(), mask=ones(2, 4) > 0),
         """mask= masks input, of shape (2, 3, 4); give a mask of target's shape (2, 4) as target_mask=""",
     )
+    refused(  # as many samples as classes: it would be read as one of classes
+        ValueError,
+        lambda: mt.cross_entropy(ones(3, 3), ones(3).long(), mask=ones(3) > 0),
+        """mask= masks input, of shape (3, 3); give a mask of target's shape (3,) as target_mask=, one of classes as mask[None]""",
+    )
+    refused(
+        TypeError,
+        lambda: mt.mean(ones(2, 3), 1, mask=ones(2, 3)),
+        """mask must be a bool tensor, got float32; say which are valid: mask != 0 of zeros and ones, mask == 0 of an additive mask of 0 and -inf""",
+    )
     refused(
         ValueError,
         lambda: mt.mse_loss(ones(2, 3), ones(2, 3), target_mask=ones(2) > 0),

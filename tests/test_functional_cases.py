@@ -1,5 +1,7 @@
 """The functional forms case by case: the predecessor's failures, the RFC's examples, modes, options, errors."""
 
+import math
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -229,11 +231,35 @@ def test_min_count_and_fill_value(sparse: bool) -> None:
     assert mt.sum(x, 1, min_count=2).tolist() == [6.0, None, None]
 
 
-def test_a_mask_of_another_dtype_is_read_as_nonzero() -> None:
+def test_a_mask_of_integers_is_read_as_nonzero() -> None:
     x = torch.tensor([1.0, 2.0, 3.0])
-    for mask in (torch.tensor([2, 0, -1]), torch.tensor([0.5, 0.0, NAN])):
+    for dtype in (torch.int64, torch.int32, torch.uint8):
+        mask = torch.tensor([2, 0, 1]).to(dtype)
         assert mt.sum(x, mask=mask).item() == 4.0
         assert mt.sum(x.to_sparse_coo(), mask=mask.to_sparse_coo()).item() == 4.0
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.complex64])
+def test_a_mask_of_floats_is_refused_everywhere(dtype: torch.dtype) -> None:
+    """In an additive mask 0 is valid, in one of zeros and ones 1 is: nothing is guessed."""
+    x, labels = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]), torch.tensor([0, 1])
+    for mask in (torch.tensor([[0.0, 0.0, -math.inf]] * 2).to(dtype), torch.ones(2, 3, dtype=dtype)):
+        calls: dict[str, Callable[[], object]] = {
+            "mask": lambda mask=mask: mt.mean(x, 1, mask=mask),
+            "sparse": lambda mask=mask: mt.mean(x.to_sparse_coo(), 1, mask=mask.to_sparse_coo()),
+            "masked": lambda mask=mask: mt.softmax(mt.as_masked_tensor(x, x > 1), 1, mask=mask),
+            "packed": lambda mask=mask: mt.ffill(mt.from_lengths(x, [3, 1], packed=True), 1, mask=mask),
+            "count": lambda mask=mask: mt.count(x, mask=mask),
+            "loss": lambda mask=mask: mt.mse_loss(x, x, mask=mask),
+            "target_mask": lambda mask=mask: mt.cross_entropy(x, labels, target_mask=mask[:, 0]),
+            "key_mask": lambda mask=mask: mt.scaled_dot_product_attention(x, x, x, key_mask=mask[0, :2]),
+            "data": lambda mask=mask: mt.masked_tensor(x, mask),
+            "attention_mask": lambda mask=mask: mt.from_attention_mask(x, mask),
+        }
+        for name, call in calls.items():
+            said = name if name.endswith("mask") else "mask"
+            with pytest.raises(TypeError, match=rf"^{said} must be a bool.* {said} != 0 .* {said} == 0 of an additive"):
+                call()
 
 
 @pytest.mark.parametrize("layout", ["strided", "coo", "csr"])
@@ -286,9 +312,9 @@ def test_bad_masks_of_every_layout(layout: str) -> None:
         "bsc": lambda x: x.to_sparse_bsc((1, 1)),
     }[layout]
     x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
-    numbers = torch.tensor([[2.0, 0.0, NAN], [0.0, 0.0, -1.0]])
+    numbers = torch.tensor([[2, 0, 1], [0, 0, -1]])  # read as mask != 0
     for given in (x, convert(x), convert(mt.as_masked_tensor(x, x > 0))):
-        out = mt.sum(given, 1, keepdim=True, mask=convert(numbers))  # read as mask != 0
+        out = mt.sum(given, 1, keepdim=True, mask=convert(numbers))
         assert out.to_dense().tolist() == [[4.0], [6.0]]
         with pytest.raises(ValueError, match=r"input's shape \(2, 3\), got a mask of shape \(3, 2\)"):
             mt.mean(given, 1, mask=convert(numbers.t().contiguous()))
@@ -298,6 +324,40 @@ def test_bad_masks_of_every_layout(layout: str) -> None:
             mt.amax(given, 1, mask=mt.as_masked_tensor(x > 0, x > 0))
     with pytest.raises(RuntimeError, match=r"mean\(\): .*nput dtype .*(int64|Long)"):
         mt.mean(convert(x.long()), 1)
+
+
+def test_a_mask_of_rows_is_not_read_as_one_of_columns() -> None:
+    """A head of one output gives (B, 1): with a mask (B,) it would be expanded to (B, B), and the mask cancel out."""
+    x, keep = torch.tensor([[1.0], [NAN], [3.0]]), torch.tensor([True, False, True])
+    for call in (mt.mean, mt.sum, mt.softmax):
+        with pytest.raises(ValueError, match=r"shape \(3, 1\), got a mask of shape \(3,\); use mask\[\.\.\., None\]"):
+            call(x, 0, mask=keep)
+    with pytest.raises(ValueError, match=r"input's shape \(3, 1\), got a mask of shape \(3,\)"):
+        mt.mse_loss(x, torch.zeros(3, 1), mask=keep)
+    with pytest.raises(ValueError, match=r"target_mask must broadcast to target's shape \(3, 1\)"):
+        mt.mse_loss(x, torch.zeros(3, 1), target_mask=keep)
+    assert mt.mean(x, 0, mask=keep[:, None]).item() == 2.0
+    assert mt.mean(x[:1].clamp(1), mask=keep).item() == 1.0  # wider: there is no row of its own to mean
+
+
+@pytest.mark.parametrize("name", ["cross_entropy", "nll_loss", "multi_margin_loss"])
+@pytest.mark.parametrize(("samples", "classes"), [(3, 3), (1, 3), (3, 2), (3, 1)])
+def test_a_mask_of_labels_is_not_read_as_one_of_classes(name: str, samples: int, classes: int) -> None:
+    """Whatever the sizes are: a batch of as many samples as there are classes is no other call."""
+    loss: Any = getattr(mt, name)
+    scores, labels, keep = (
+        torch.randn(samples, classes),
+        torch.zeros(samples, dtype=torch.long),
+        torch.ones(samples) > 0,
+    )
+    with pytest.raises(ValueError, match="as target_mask="):
+        loss(scores, labels, mask=keep)
+    image, pixels = scores[..., None].expand(-1, -1, samples), labels[:, None].expand(-1, samples)
+    if name != "multi_margin_loss":
+        with pytest.raises(ValueError, match="as target_mask="):
+            loss(image, pixels, mask=keep.expand(samples, samples))
+    close(loss(scores, labels, target_mask=keep), loss(scores, labels))
+    close(loss(scores, labels, mask=torch.ones(1, classes) > 0), loss(scores, labels))
 
 
 def test_errors_name_both_sides() -> None:

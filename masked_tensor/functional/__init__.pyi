@@ -38,7 +38,7 @@ def all(input: T, dim: Dim=None, keepdim: bool=False, *, mask: Tensor | None=Non
             same.
         keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
+            a strided one. Integers are read as ``mask != 0``.
         fill_value (number, optional): The value of a result with too few valid entries.
         min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
             ``fill_value``, else NaN.
@@ -47,7 +47,7 @@ def all(input: T, dim: Dim=None, keepdim: bool=False, *, mask: Tensor | None=Non
         Tensor: ``input``'s shape without ``dim``, bool. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
             integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
         IndexError: ``dim`` is out of range.
@@ -75,7 +75,7 @@ def amax(input: T, dim: Dim=None, keepdim: bool=False, *, dtype: torch.dtype | N
         keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
+            a strided one. Integers are read as ``mask != 0``.
         fill_value (number, optional): The value of a result with too few valid entries.
         min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
             ``fill_value``, else NaN.
@@ -84,7 +84,7 @@ def amax(input: T, dim: Dim=None, keepdim: bool=False, *, dtype: torch.dtype | N
         Tensor: ``input``'s shape without ``dim``, in its dtype. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
             integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
         IndexError: ``dim`` is out of range or has size 0.
@@ -112,7 +112,7 @@ def amin(input: T, dim: Dim=None, keepdim: bool=False, *, dtype: torch.dtype | N
         keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
+            a strided one. Integers are read as ``mask != 0``.
         fill_value (number, optional): The value of a result with too few valid entries.
         min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
             ``fill_value``, else NaN.
@@ -121,7 +121,7 @@ def amin(input: T, dim: Dim=None, keepdim: bool=False, *, dtype: torch.dtype | N
         Tensor: ``input``'s shape without ``dim``, in its dtype. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
             integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
         IndexError: ``dim`` is out of range or has size 0.
@@ -150,7 +150,7 @@ def aminmax(input: MaskedTensor, dim: Dim=None, *, keepdim: bool=False, mask: Te
             same.
         keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
+            a strided one. Integers are read as ``mask != 0``.
         fill_value (number, optional): The value of a result with too few valid entries.
         min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
             ``fill_value``, else NaN.
@@ -160,7 +160,7 @@ def aminmax(input: MaskedTensor, dim: Dim=None, *, keepdim: bool=False, mask: Te
         ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
             integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
         IndexError: ``dim`` is out of range or has size 0.
@@ -190,7 +190,7 @@ def any(input: T, dim: Dim=None, keepdim: bool=False, *, mask: Tensor | None=Non
             same.
         keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
+            a strided one. Integers are read as ``mask != 0``.
         fill_value (number, optional): The value of a result with too few valid entries.
         min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
             ``fill_value``, else NaN.
@@ -199,7 +199,7 @@ def any(input: T, dim: Dim=None, keepdim: bool=False, *, mask: Tensor | None=Non
         Tensor: ``input``'s shape without ``dim``, bool. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
             integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
         IndexError: ``dim`` is out of range.
@@ -225,7 +225,7 @@ def argmax(input: T, dim: int | None=None, keepdim: bool=False, *, mask: Tensor 
         dim (int, optional): The dimension to reduce; None is all of them. ``axis`` is the same.
         keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
+            a strided one. Integers are read as ``mask != 0``.
         fill_value (number, optional): The value of a result with too few valid entries.
         min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
             ``fill_value``.
@@ -234,7 +234,7 @@ def argmax(input: T, dim: int | None=None, keepdim: bool=False, *, mask: Tensor 
         Tensor: ``input``'s shape without ``dim``, int64. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, ``mask`` is neither None nor a plain tensor, or ``dim`` is not an int.
+        TypeError: ``input`` is not a tensor, ``mask`` is not a plain bool or int tensor, or ``dim`` is not an int.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
             integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
         IndexError: ``dim`` is out of range or has size 0.
@@ -260,7 +260,7 @@ def argmin(input: T, dim: int | None=None, keepdim: bool=False, *, mask: Tensor 
         dim (int, optional): The dimension to reduce; None is all of them. ``axis`` is the same.
         keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
+            a strided one. Integers are read as ``mask != 0``.
         fill_value (number, optional): The value of a result with too few valid entries.
         min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
             ``fill_value``.
@@ -269,7 +269,7 @@ def argmin(input: T, dim: int | None=None, keepdim: bool=False, *, mask: Tensor 
         Tensor: ``input``'s shape without ``dim``, int64. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, ``mask`` is neither None nor a plain tensor, or ``dim`` is not an int.
+        TypeError: ``input`` is not a tensor, ``mask`` is not a plain bool or int tensor, or ``dim`` is not an int.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
             integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
         IndexError: ``dim`` is out of range or has size 0.
@@ -297,7 +297,7 @@ def average(input: T, dim: Dim=None, weights: Tensor | None=None, *, keepdim: bo
             ``dim``; plain or a MaskedTensor.
         keepdim (bool, optional): Keep reduced dimensions with size 1.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
+            a strided one. Integers are read as ``mask != 0``.
         fill_value (number, optional): The value of a result without a valid entry.
 
     Returns:
@@ -305,7 +305,7 @@ def average(input: T, dim: Dim=None, weights: Tensor | None=None, *, keepdim: bo
         ``weights`` is one and there is no ``fill_value``.
 
     Raises:
-        TypeError: ``input`` or ``weights`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` or ``weights`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
         ValueError: ``weights`` or ``mask`` does not broadcast to ``input``, or ``mask`` lies on another device.
         IndexError: ``dim`` is out of range.
         RuntimeError: ``input`` is neither floating point nor complex.
@@ -337,13 +337,13 @@ def batch_norm(input: T, running_mean: Tensor | None, running_var: Tensor | None
         momentum (float, optional): The weight of new statistics in the running ones.
         eps (float, optional): Added to the variance.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
+            a strided one. Integers are read as ``mask != 0``.
 
     Returns:
         Tensor: ``input``'s shape and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, ``mask`` is neither None nor a plain tensor, or ``input`` is sparse and a
+        TypeError: ``input`` is not a tensor, ``mask`` is not a plain bool or int tensor, or ``input`` is sparse and a
             parameter is not plain and strided.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
         RuntimeError: There are no running statistics and ``training`` is False, or one does not have one entry per
@@ -379,7 +379,7 @@ def bfill(input: T, dim: int | None=None, *, lengths: Lengths=None, padding_side
         limit (int, optional): The largest number of steps that a value is carried.
         limit_area (str, optional): ``"inside"`` fills only between valid entries, ``"outside"`` only before the first.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
+            a strided one. Integers are read as ``mask != 0``.
         fill_value (number, optional): The value of the entries that stay masked. Without it they are NaN in a plain
             result.
 
@@ -387,7 +387,7 @@ def bfill(input: T, dim: int | None=None, *, lengths: Lengths=None, padding_side
         Tensor: ``input``'s shape and dtype. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, ``mask`` is neither None nor a plain tensor, or ``lengths`` are not
+        TypeError: ``input`` is not a tensor, ``mask`` is not a plain bool or int tensor, or ``lengths`` are not
             integers.
         ValueError: ``limit`` is below 1, a choice is not one of the allowed values, ``input`` is 0-d, has several
             dimensions and no ``dim``, or may be padded and has no ``lengths``; these are not one number from 0 to T for
@@ -429,7 +429,7 @@ def binary_cross_entropy(input: MaskedTensor, target: Tensor, weight: Tensor | N
         is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
 
     Raises:
-        TypeError: An operand is not a tensor, or a mask is neither None nor a plain tensor.
+        TypeError: An operand is not a tensor, or a mask is not a plain bool or int tensor.
         ValueError: ``reduction`` is not one of the allowed values, or a mask does not broadcast to its operand or lies
             on another device.
         RuntimeError: The shapes do not broadcast, or a valid entry of ``input`` is no probability.
@@ -471,7 +471,7 @@ def binary_cross_entropy_with_logits(input: MaskedTensor, target: Tensor, weight
         is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
 
     Raises:
-        TypeError: An operand is not a tensor, or a mask is neither None nor a plain tensor.
+        TypeError: An operand is not a tensor, or a mask is not a plain bool or int tensor.
         ValueError: ``reduction`` is not one of the allowed values, or a mask does not broadcast to its operand or lies
             on another device.
         RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
@@ -498,7 +498,7 @@ def corrcoef(input: T, *, mask: Tensor | None=None, fill_value: Number | None=No
         input (Tensor): ``(V, N)``, a row for each variable, or ``(N,)``; any dtype; plain, or a MaskedTensor, whose
             own mask counts, too.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
+            a strided one. Integers are read as ``mask != 0``.
         fill_value (number, optional): The value of an entry with too few observations.
         min_count (int, optional): How many common observations an entry needs, as pandas' ``min_periods``.
 
@@ -507,7 +507,7 @@ def corrcoef(input: T, *, mask: Tensor | None=None, fill_value: Number | None=No
         MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
         RuntimeError: ``input`` has more than two dimensions.
         UnsupportedOpError: ``input`` is sparse.
@@ -545,7 +545,7 @@ def cosine_embedding_loss(input1: MaskedTensor, input2: Tensor, target: Tensor, 
         is masked.
 
     Raises:
-        TypeError: An operand is not a tensor, or a mask is neither None nor a plain tensor.
+        TypeError: An operand is not a tensor, or a mask is not a plain bool or int tensor.
         ValueError: ``reduction`` is not one of the allowed values, or a mask does not broadcast to its operand or lies
             on another device.
         RuntimeError: The shapes do not broadcast, or ``input1`` is not floating point.
@@ -577,7 +577,7 @@ def count_nonzero(input: T, dim: Dim=None, *, keepdim: bool=False, mask: Tensor 
             same.
         keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
+            a strided one. Integers are read as ``mask != 0``.
         fill_value (number, optional): The value of a result with too few valid entries.
         min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
             ``fill_value``, else NaN.
@@ -586,7 +586,7 @@ def count_nonzero(input: T, dim: Dim=None, *, keepdim: bool=False, mask: Tensor 
         Tensor: ``input``'s shape without ``dim``, int64. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
             integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
         IndexError: ``dim`` is out of range.
@@ -613,7 +613,7 @@ def cov(input: T, *, correction: int=1, fweights: Tensor | None=None, aweights: 
             whose weight is masked is left out.
         aweights (Tensor, optional): ``(N,)``, floating: the importance of each observation; plain or masked.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
+            a strided one. Integers are read as ``mask != 0``.
         fill_value (number, optional): The value of an entry with too few observations.
         min_count (int, optional): How many common observations an entry needs, as pandas' ``min_periods``.
 
@@ -622,7 +622,7 @@ def cov(input: T, *, correction: int=1, fweights: Tensor | None=None, aweights: 
         MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
         RuntimeError: ``input`` has more than two dimensions.
         UnsupportedOpError: ``input`` is sparse.
@@ -664,7 +664,7 @@ def cross_entropy(input: MaskedTensor, target: Tensor, weight: Tensor | None=Non
         masked.
 
     Raises:
-        TypeError: An operand is not a tensor, or a mask is neither None nor a plain tensor.
+        TypeError: An operand is not a tensor, or a mask is not a plain bool or int tensor.
         ValueError: ``reduction`` is not one of the allowed values, the batch sizes differ, or a mask does not broadcast
             to its operand or lies on another device.
         RuntimeError: ``target`` is neither int64 nor of ``input``'s dtype.
@@ -700,14 +700,14 @@ def cummax(input: MaskedTensor, dim: int, *, mask: Tensor | None=None) -> method
             too.
         dim (int): The dimension to go along. ``axis`` is the same.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
+            a strided one. Integers are read as ``mask != 0``.
 
     Returns:
         tuple: A named tuple ``(values, indices)`` of ``input``'s shape: values in its dtype, and the int64 position
         along ``dim`` of the last entry that is the maximum. MaskedTensors if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
         IndexError: ``dim`` is out of range.
         NotImplementedError: ``input`` is complex, which has no order.
@@ -735,14 +735,14 @@ def cummin(input: MaskedTensor, dim: int, *, mask: Tensor | None=None) -> method
             too.
         dim (int): The dimension to go along. ``axis`` is the same.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
+            a strided one. Integers are read as ``mask != 0``.
 
     Returns:
         tuple: A named tuple ``(values, indices)`` of ``input``'s shape: values in its dtype, and the int64 position
         along ``dim`` of the last entry that is the minimum. MaskedTensors if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
         IndexError: ``dim`` is out of range.
         NotImplementedError: ``input`` is complex, which has no order.
@@ -769,14 +769,14 @@ def cumprod(input: T, dim: int, *, dtype: torch.dtype | None=None, mask: Tensor 
         dim (int): The dimension to go along. ``axis`` is the same.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
+            a strided one. Integers are read as ``mask != 0``.
 
     Returns:
         Tensor: ``input``'s shape and layout, in ``dtype`` if it is given, else in ``input``'s dtype; int64 for integers
         and bools. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
         IndexError: ``dim`` is out of range.
 
@@ -798,14 +798,14 @@ def cumsum(input: T, dim: int, *, dtype: torch.dtype | None=None, mask: Tensor |
         dim (int): The dimension to go along. ``axis`` is the same.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
+            a strided one. Integers are read as ``mask != 0``.
 
     Returns:
         Tensor: ``input``'s shape and layout, in ``dtype`` if it is given, else in ``input``'s dtype; int64 for integers
         and bools. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
         IndexError: ``dim`` is out of range.
 
@@ -829,14 +829,14 @@ def dist(input: MaskedTensor, other: Tensor, p: float=2, *, mask: Tensor | None=
             plain or a MaskedTensor.
         p (float, optional): The order of the norm.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
+            a strided one. Integers are read as ``mask != 0``.
         fill_value (number, optional): The value of a result without a valid entry.
 
     Returns:
         Tensor: A 0-d tensor in the dtype of ``input - other``; real for complex. A MaskedTensor if an operand is one.
 
     Raises:
-        TypeError: ``input`` or ``other`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` or ``other`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
         ValueError: An operand is sparse and the shapes differ, or ``mask`` does not broadcast to ``input`` or lies on
             another device.
         RuntimeError: The shapes do not broadcast, or ``input`` is neither floating point nor complex.
@@ -870,7 +870,7 @@ def ffill(input: T, dim: int | None=None, *, lengths: Lengths=None, padding_side
         limit (int, optional): The largest number of steps that a value is carried.
         limit_area (str, optional): ``"inside"`` fills only between valid entries, ``"outside"`` only after the last.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
+            a strided one. Integers are read as ``mask != 0``.
         fill_value (number, optional): The value of the entries that stay masked. Without it they are NaN in a plain
             result.
 
@@ -878,7 +878,7 @@ def ffill(input: T, dim: int | None=None, *, lengths: Lengths=None, padding_side
         Tensor: ``input``'s shape and dtype. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, ``mask`` is neither None nor a plain tensor, or ``lengths`` are not
+        TypeError: ``input`` is not a tensor, ``mask`` is not a plain bool or int tensor, or ``lengths`` are not
             integers.
         ValueError: ``limit`` is below 1, a choice is not one of the allowed values, ``input`` is 0-d, has several
             dimensions and no ``dim``, or may be padded and has no ``lengths``; these are not one number from 0 to T for
@@ -922,7 +922,7 @@ def gaussian_nll_loss(input: MaskedTensor, target: Tensor, var: float | Tensor, 
         is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
 
     Raises:
-        TypeError: An operand is not a tensor, or a mask is neither None nor a plain tensor.
+        TypeError: An operand is not a tensor, or a mask is not a plain bool or int tensor.
         ValueError: ``reduction`` is not one of the allowed values, a valid variance is negative, or a mask does not
             broadcast to its operand or lies on another device.
         RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
@@ -955,13 +955,13 @@ def group_norm(input: T, num_groups: int, weight: Tensor | None=None, bias: Tens
         bias (Tensor, optional): ``(C,)``, in ``input``'s dtype, plain: added to the result.
         eps (float, optional): Added to the variance.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
+            a strided one. Integers are read as ``mask != 0``.
 
     Returns:
         Tensor: ``input``'s shape and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, ``mask`` is neither None nor a plain tensor, or ``input`` is sparse and a
+        TypeError: ``input`` is not a tensor, ``mask`` is not a plain bool or int tensor, or ``input`` is sparse and a
             parameter is not plain and strided.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
         RuntimeError: ``num_groups`` does not divide ``C``.
@@ -997,7 +997,7 @@ def hinge_embedding_loss(input: MaskedTensor, target: Tensor, margin: float=1.0,
         is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
 
     Raises:
-        TypeError: An operand is not a tensor, or a mask is neither None nor a plain tensor.
+        TypeError: An operand is not a tensor, or a mask is not a plain bool or int tensor.
         ValueError: ``reduction`` is not one of the allowed values, or a mask does not broadcast to its operand or lies
             on another device.
         RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
@@ -1039,7 +1039,7 @@ def huber_loss(input: MaskedTensor, target: Tensor, reduction: str='mean', delta
         is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
 
     Raises:
-        TypeError: An operand is not a tensor, or a mask is neither None nor a plain tensor.
+        TypeError: An operand is not a tensor, or a mask is not a plain bool or int tensor.
         ValueError: ``reduction`` is not one of the allowed values, or a mask does not broadcast to its operand or lies
             on another device.
         RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
@@ -1074,13 +1074,13 @@ def instance_norm(input: T, running_mean: Tensor | None=None, running_var: Tenso
         momentum (float, optional): The weight of new statistics in the running ones.
         eps (float, optional): Added to the variance.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
+            a strided one. Integers are read as ``mask != 0``.
 
     Returns:
         Tensor: ``input``'s shape and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, ``mask`` is neither None nor a plain tensor, or ``input`` is sparse and a
+        TypeError: ``input`` is not a tensor, ``mask`` is not a plain bool or int tensor, or ``input`` is sparse and a
             parameter is not plain and strided.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
         RuntimeError: The running statistics or parameters do not have one entry per channel.
@@ -1122,7 +1122,7 @@ def interpolate(input: T, dim: int | None=None, *, lengths: Lengths=None, paddin
         max_gap (int, optional): Gaps of more masked entries in a row are not filled at all. An edge is a gap, too.
             It counts entries, whatever ``index`` says.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
+            a strided one. Integers are read as ``mask != 0``.
         fill_value (number, optional): The value of the entries that stay masked. Without it they are NaN in a plain
             result.
 
@@ -1130,7 +1130,7 @@ def interpolate(input: T, dim: int | None=None, *, lengths: Lengths=None, paddin
         Tensor: ``input``'s shape and dtype. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, ``mask`` is neither None nor a plain tensor, ``lengths`` or ``max_gap``
+        TypeError: ``input`` is not a tensor, ``mask`` is not a plain bool or int tensor, ``lengths`` or ``max_gap``
             are no integers, or ``index`` is no plain tensor of real numbers.
         ValueError: ``limit`` or ``max_gap`` is below 1, a choice is not one of the allowed values, ``index`` has
             another shape, does not rise or is not finite, ``input`` is 0-d, has several dimensions and no ``dim``, or
@@ -1172,7 +1172,7 @@ def kl_div(input: MaskedTensor, target: Tensor, *, log_target: bool=False, reduc
         is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
 
     Raises:
-        TypeError: An operand is not a tensor, or a mask is neither None nor a plain tensor.
+        TypeError: An operand is not a tensor, or a mask is not a plain bool or int tensor.
         ValueError: ``reduction`` is not one of the allowed values, or a mask does not broadcast to its operand or lies
             on another device.
         RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
@@ -1215,7 +1215,7 @@ def l1_loss(input: MaskedTensor, target: Tensor, *, weight: Tensor | None=None, 
         is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
 
     Raises:
-        TypeError: An operand is not a tensor, or a mask is neither None nor a plain tensor.
+        TypeError: An operand is not a tensor, or a mask is not a plain bool or int tensor.
         ValueError: ``reduction`` is not one of the allowed values, or a mask does not broadcast to its operand or lies
             on another device.
         RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
@@ -1248,13 +1248,13 @@ def layer_norm(input: T, normalized_shape: Sequence[int], weight: Tensor | None=
         bias (Tensor, optional): Shape ``normalized_shape``, in ``input``'s dtype: added to the result.
         eps (float, optional): Added to the variance.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
+            a strided one. Integers are read as ``mask != 0``.
 
     Returns:
         Tensor: ``input``'s shape and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, ``mask`` is neither None nor a plain tensor, or ``input`` is sparse and a
+        TypeError: ``input`` is not a tensor, ``mask`` is not a plain bool or int tensor, or ``input`` is sparse and a
             parameter is not plain and strided.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
         RuntimeError: ``input`` does not end in ``normalized_shape``.
@@ -1282,13 +1282,13 @@ def local_response_norm(input: T, size: int, alpha: float=0.0001, beta: float=0.
         beta (float, optional): The exponent.
         k (float, optional): What is added to the mean.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
+            a strided one. Integers are read as ``mask != 0``.
 
     Returns:
         Tensor: ``input``'s shape and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
         ValueError: ``input`` has fewer than three dimensions, or ``mask`` does not broadcast to it or lies on another
             device.
 
@@ -1316,7 +1316,7 @@ def log_prob(distribution: torch.distributions.Distribution, value: T, *, mask: 
             ``E``.
         value (Tensor): ``(*S, *B, *E)``, or broadcastable to it; any dtype the distribution takes; plain, or a
             MaskedTensor, whose own mask counts, too.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``value``. Other dtypes are read as
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``value``. Integers are read as
             ``mask != 0``.
         fill_value (number, optional): The result of an event of which nothing is valid.
 
@@ -1325,8 +1325,8 @@ def log_prob(distribution: torch.distributions.Distribution, value: T, *, mask: 
         where nothing of an event is valid; else plain, and NaN there.
 
     Raises:
-        TypeError: ``distribution`` is no distribution, ``value`` is not a tensor, or ``mask`` is neither None nor a
-            plain tensor.
+        TypeError: ``distribution`` is no distribution, ``value`` is not a tensor, or ``mask`` is not a plain
+            bool or int tensor.
         ValueError: ``value`` does not end in the event shape, or ``mask`` does not broadcast to it; torch's own, for
             valid coordinates outside of the support, as shares that add up to more than 1.
         UnsupportedOpError: ``value`` is sparse.
@@ -1351,7 +1351,7 @@ def log_softmax(input: T, dim: int, dtype: torch.dtype | None=None, *, mask: Ten
         dim (int): The dimension to go along. ``axis`` is the same.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
+            a strided one. Integers are read as ``mask != 0``.
         mode (str, optional): What a slice without a finite entry gives. ``"safe"``: zeros, with zero gradients, if
             nothing is valid, and NaN if all valid entries are -inf, as in torch. ``"inf_as_zero"``: zeros in both
             cases, as torch's ``_safe_softmax``. ``"none"``: NaN in both cases, by the plain formula.
@@ -1360,7 +1360,7 @@ def log_softmax(input: T, dim: int, dtype: torch.dtype | None=None, *, mask: Ten
         Tensor: ``input``'s shape, layout and dtype, -inf where it is masked. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; or ``mode`` is not one of the
             allowed values.
         IndexError: ``dim`` is out of range.
@@ -1393,7 +1393,7 @@ def logaddexp(input: MaskedTensor, other: Tensor, *, dtype: torch.dtype | None=N
         Tensor: The broadcast shape, in ``input``'s dtype. A MaskedTensor if a side is one.
 
     Raises:
-        TypeError: ``input`` or ``other`` is not a tensor, or a mask is neither None nor a plain tensor.
+        TypeError: ``input`` or ``other`` is not a tensor, or a mask is not a plain bool or int tensor.
         ValueError: A mask does not broadcast to its side, or lies on another device.
         RuntimeError: The shapes do not broadcast.
         UnsupportedOpError: A side is sparse.
@@ -1422,13 +1422,13 @@ def logcumsumexp(input: T, dim: int, *, dtype: torch.dtype | None=None, mask: Te
         dim (int): The dimension to go along. ``axis`` is the same.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
+            a strided one. Integers are read as ``mask != 0``.
 
     Returns:
         Tensor: ``input``'s shape, layout and dtype. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
         IndexError: ``dim`` is out of range.
         RuntimeError: ``input`` is neither floating point nor complex.
@@ -1453,7 +1453,7 @@ def logsumexp(input: T, dim: Dim=None, keepdim: bool=False, *, dtype: torch.dtyp
         keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
+            a strided one. Integers are read as ``mask != 0``.
         fill_value (number, optional): The value of a result with too few valid entries.
         min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
             ``fill_value``, else NaN.
@@ -1463,7 +1463,7 @@ def logsumexp(input: T, dim: Dim=None, keepdim: bool=False, *, dtype: torch.dtyp
         MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
             integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
         IndexError: ``dim`` is out of range.
@@ -1500,7 +1500,7 @@ def margin_ranking_loss(input1: MaskedTensor, input2: Tensor, target: Tensor, ma
         entry is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
 
     Raises:
-        TypeError: An operand is not a tensor, or a mask is neither None nor a plain tensor.
+        TypeError: An operand is not a tensor, or a mask is not a plain bool or int tensor.
         ValueError: ``reduction`` is not one of the allowed values, or a mask does not broadcast to its operand or lies
             on another device.
         RuntimeError: The shapes do not broadcast, or ``input1`` is not floating point.
@@ -1704,7 +1704,7 @@ def max(input: T, dim: None=None, keepdim: bool=False, *, mask: Tensor | None=No
         keepdim (bool, optional): Keep the reduced dimension with size 1; needs a ``dim``. ``keepdims`` is the same.
         other (Tensor, optional): Any dtype but complex, strided, broadcastable to ``input``; plain or a MaskedTensor.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
+            a strided one. Integers are read as ``mask != 0``.
         fill_value (number, optional): The value of a result with too few valid entries; its index is 0, or masked in a
             MaskedTensor.
         min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
@@ -1716,7 +1716,7 @@ def max(input: T, dim: None=None, keepdim: bool=False, *, mask: Tensor | None=No
         is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, ``mask`` is neither None nor a plain tensor, ``dim`` is not an int, or
+        TypeError: ``input`` is not a tensor, ``mask`` is not a plain bool or int tensor, ``dim`` is not an int, or
             ``keepdim`` is given without it.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
             integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
@@ -1755,7 +1755,7 @@ def mean(input: T, dim: Dim=None, keepdim: bool=False, *, dtype: torch.dtype | N
         keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
+            a strided one. Integers are read as ``mask != 0``.
         fill_value (number, optional): The value of a result with too few valid entries.
         min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
             ``fill_value``, else NaN.
@@ -1764,7 +1764,7 @@ def mean(input: T, dim: Dim=None, keepdim: bool=False, *, dtype: torch.dtype | N
         Tensor: ``input``'s shape without ``dim``, in its dtype. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
             integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
         IndexError: ``dim`` is out of range.
@@ -1793,7 +1793,7 @@ def median(input: T, dim: None=None, keepdim: bool=False, *, dtype: torch.dtype 
         keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
+            a strided one. Integers are read as ``mask != 0``.
         fill_value (number, optional): The value of a result with too few valid entries; its index is 0, or masked in a
             MaskedTensor.
         min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
@@ -1805,7 +1805,7 @@ def median(input: T, dim: None=None, keepdim: bool=False, *, dtype: torch.dtype 
         MaskedTensors if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
             integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
         IndexError: ``dim`` is out of range or has size 0.
@@ -1840,7 +1840,7 @@ def min(input: T, dim: None=None, keepdim: bool=False, *, mask: Tensor | None=No
         keepdim (bool, optional): Keep the reduced dimension with size 1; needs a ``dim``. ``keepdims`` is the same.
         other (Tensor, optional): Any dtype but complex, strided, broadcastable to ``input``; plain or a MaskedTensor.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
+            a strided one. Integers are read as ``mask != 0``.
         fill_value (number, optional): The value of a result with too few valid entries; its index is 0, or masked in a
             MaskedTensor.
         min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
@@ -1852,7 +1852,7 @@ def min(input: T, dim: None=None, keepdim: bool=False, *, mask: Tensor | None=No
         is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, ``mask`` is neither None nor a plain tensor, ``dim`` is not an int, or
+        TypeError: ``input`` is not a tensor, ``mask`` is not a plain bool or int tensor, ``dim`` is not an int, or
             ``keepdim`` is given without it.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
             integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
@@ -1891,7 +1891,7 @@ def mode(input: MaskedTensor, dim: Dim=-1, keepdim: bool=False, *, mask: Tensor 
         dim (int or tuple of int, optional): The dimensions to reduce; None is all of them. ``axis`` is the same.
         keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
+            a strided one. Integers are read as ``mask != 0``.
         fill_value (number, optional): The value of a result with too few valid entries; its index is 0, or masked in a
             MaskedTensor.
         min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
@@ -1902,7 +1902,7 @@ def mode(input: MaskedTensor, dim: Dim=-1, keepdim: bool=False, *, mask: Tensor 
         indices. MaskedTensors if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
             integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
         IndexError: ``dim`` is out of range or has size 0.
@@ -1943,7 +1943,7 @@ def mse_loss(input: MaskedTensor, target: Tensor, *, weight: Tensor | None=None,
         is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
 
     Raises:
-        TypeError: An operand is not a tensor, or a mask is neither None nor a plain tensor.
+        TypeError: An operand is not a tensor, or a mask is not a plain bool or int tensor.
         ValueError: ``reduction`` is not one of the allowed values, or a mask does not broadcast to its operand or lies
             on another device.
         RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
@@ -1988,7 +1988,7 @@ def multi_margin_loss(input: MaskedTensor, target: Tensor, p: int=1, margin: flo
         is masked.
 
     Raises:
-        TypeError: An operand is not a tensor, or a mask is neither None nor a plain tensor.
+        TypeError: An operand is not a tensor, or a mask is not a plain bool or int tensor.
         ValueError: ``reduction`` is not one of the allowed values, or a mask does not broadcast to its operand or lies
             on another device.
         RuntimeError: A valid target is out of range, the shapes do not fit, or ``p`` is neither 1 nor 2.
@@ -2027,7 +2027,7 @@ def multilabel_margin_loss(input: MaskedTensor, target: Tensor, *, reduction: st
         is masked.
 
     Raises:
-        TypeError: An operand is not a tensor, or a mask is neither None nor a plain tensor.
+        TypeError: An operand is not a tensor, or a mask is not a plain bool or int tensor.
         ValueError: ``reduction`` is not one of the allowed values, or a mask does not broadcast to its operand or lies
             on another device.
         RuntimeError: A valid target is out of range, or the shapes do not fit.
@@ -2065,7 +2065,7 @@ def multilabel_soft_margin_loss(input: MaskedTensor, target: Tensor, weight: Ten
         is masked.
 
     Raises:
-        TypeError: An operand is not a tensor, or a mask is neither None nor a plain tensor.
+        TypeError: An operand is not a tensor, or a mask is not a plain bool or int tensor.
         ValueError: ``reduction`` is not one of the allowed values, or a mask does not broadcast to its operand or lies
             on another device.
         RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
@@ -2098,7 +2098,7 @@ def nanmean(input: T, dim: Dim=None, keepdim: bool=False, *, dtype: torch.dtype 
         keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
+            a strided one. Integers are read as ``mask != 0``.
         fill_value (number, optional): The value of a result with too few valid entries.
         min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
             ``fill_value``, else NaN.
@@ -2107,7 +2107,7 @@ def nanmean(input: T, dim: Dim=None, keepdim: bool=False, *, dtype: torch.dtype 
         Tensor: ``input``'s shape without ``dim``, in its dtype. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
             integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
         IndexError: ``dim`` is out of range.
@@ -2135,7 +2135,7 @@ def nanmedian(input: T, dim: None=None, keepdim: bool=False, *, dtype: torch.dty
         keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
+            a strided one. Integers are read as ``mask != 0``.
         fill_value (number, optional): The value of a result with too few valid entries; its index is 0, or masked in a
             MaskedTensor.
         min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
@@ -2147,7 +2147,7 @@ def nanmedian(input: T, dim: None=None, keepdim: bool=False, *, dtype: torch.dty
         MaskedTensors if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
             integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
         IndexError: ``dim`` is out of range or has size 0.
@@ -2187,7 +2187,7 @@ def nanquantile(input: MaskedTensor, q: float | Sequence[float] | Tensor, dim: D
             the total weight is reached. Masked weights and weights of 0 leave their entries out; negative ones count
             as 0 where a look would wait for the device.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
+            a strided one. Integers are read as ``mask != 0``.
         fill_value (number, optional): The value of a result with too few valid entries.
 
     Returns:
@@ -2195,7 +2195,7 @@ def nanquantile(input: MaskedTensor, q: float | Sequence[float] | Tensor, dim: D
         list. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
         ValueError: ``mask`` or ``weights`` does not broadcast to ``input``, or lies on another device; a weight is
             negative, or ``weights`` come with another ``interpolation``; or ``fill_value`` does not fit an integer
             result.
@@ -2230,7 +2230,7 @@ def nansum(input: T, dim: Dim=None, keepdim: bool=False, *, dtype: torch.dtype |
         keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
+            a strided one. Integers are read as ``mask != 0``.
         fill_value (number, optional): The value of a result with too few valid entries.
         min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
             ``fill_value``, else NaN.
@@ -2240,7 +2240,7 @@ def nansum(input: T, dim: Dim=None, keepdim: bool=False, *, dtype: torch.dtype |
         and bools. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
             integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
         IndexError: ``dim`` is out of range.
@@ -2280,7 +2280,7 @@ def nll_loss(input: MaskedTensor, target: Tensor, weight: Tensor | None=None, *,
         masked.
 
     Raises:
-        TypeError: An operand is not a tensor, or a mask is neither None nor a plain tensor.
+        TypeError: An operand is not a tensor, or a mask is not a plain bool or int tensor.
         ValueError: ``reduction`` is not one of the allowed values, the batch sizes differ, or a mask does not broadcast
             to its operand or lies on another device.
         RuntimeError: ``target`` is not int64, or the shapes do not fit.
@@ -2315,7 +2315,7 @@ def norm(input: T, ord: float | None=2.0, dim: Dim=None, keepdim: bool=False, *,
         keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
+            a strided one. Integers are read as ``mask != 0``.
         fill_value (number, optional): The value of a result with too few valid entries.
         min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
             ``fill_value``, else NaN.
@@ -2324,7 +2324,7 @@ def norm(input: T, ord: float | None=2.0, dim: Dim=None, keepdim: bool=False, *,
         Tensor: ``input``'s shape without ``dim``, in its dtype; real for complex. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
         ValueError: ``ord`` is not a number, or ``mask`` does not broadcast to ``input`` or lies on another device.
         IndexError: ``dim`` is out of range.
         RuntimeError: ``input`` is neither floating point nor complex.
@@ -2350,13 +2350,13 @@ def normalize(input: T, p: float=2.0, dim: int=1, eps: float=1e-12, *, dtype: to
         eps (float, optional): The smallest divisor.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
+            a strided one. Integers are read as ``mask != 0``.
 
     Returns:
         Tensor: ``input``'s shape, layout and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
         IndexError: ``dim`` is out of range.
         RuntimeError: ``input`` is neither floating point nor complex.
@@ -2392,7 +2392,7 @@ def poisson_nll_loss(input: MaskedTensor, target: Tensor, log_input: bool=True, 
         is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
 
     Raises:
-        TypeError: An operand is not a tensor, or a mask is neither None nor a plain tensor.
+        TypeError: An operand is not a tensor, or a mask is not a plain bool or int tensor.
         ValueError: ``reduction`` is not one of the allowed values, or a mask does not broadcast to its operand or lies
             on another device.
         RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
@@ -2422,7 +2422,7 @@ def prod(input: T, dim: Dim=None, keepdim: bool=False, *, dtype: torch.dtype | N
         keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
+            a strided one. Integers are read as ``mask != 0``.
         fill_value (number, optional): The value of a result with too few valid entries.
         min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
             ``fill_value``, else NaN.
@@ -2432,7 +2432,7 @@ def prod(input: T, dim: Dim=None, keepdim: bool=False, *, dtype: torch.dtype | N
         and bools. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
             integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
         IndexError: ``dim`` is out of range.
@@ -2469,7 +2469,7 @@ def quantile(input: MaskedTensor, q: float | Sequence[float] | Tensor, dim: Dim=
             the total weight is reached. Masked weights and weights of 0 leave their entries out; negative ones count
             as 0 where a look would wait for the device.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
+            a strided one. Integers are read as ``mask != 0``.
         fill_value (number, optional): The value of a result with too few valid entries.
 
     Returns:
@@ -2477,7 +2477,7 @@ def quantile(input: MaskedTensor, q: float | Sequence[float] | Tensor, dim: Dim=
         list. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
         ValueError: ``mask`` or ``weights`` does not broadcast to ``input``, or lies on another device; a weight is
             negative, or ``weights`` come with another ``interpolation``; or ``fill_value`` does not fit an integer
             result.
@@ -2518,14 +2518,14 @@ def rankdata(input: T, method: Ties='average', *, dim: int | None=None, mask: Te
             rank; ``"ordinal"``: different ranks, in the order of their positions.
         dim (int, optional): The dimension to rank along; None ranks all entries together. ``axis`` is the same.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
+            a strided one. Integers are read as ``mask != 0``.
 
     Returns:
         Tensor: ``input``'s shape; int64, or for ``"average"`` float64 for float64 and float32 for other dtypes. A
         MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, ``mask`` is neither None nor a plain tensor, or ``dim`` is neither None
+        TypeError: ``input`` is not a tensor, ``mask`` is not a plain bool or int tensor, or ``dim`` is neither None
             nor an int.
         ValueError: ``method`` is not one of the allowed values; or ``mask`` does not broadcast to ``input``, or lies on
             another device.
@@ -2555,13 +2555,13 @@ def rms_norm(input: T, normalized_shape: Sequence[int], weight: Tensor | None=No
         weight (Tensor, optional): Shape ``normalized_shape``, in ``input``'s dtype: multiplies the result.
         eps (float, optional): Added to the mean square; by default the dtype's machine epsilon.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
+            a strided one. Integers are read as ``mask != 0``.
 
     Returns:
         Tensor: ``input``'s shape and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, ``mask`` is neither None nor a plain tensor, or ``input`` is sparse and a
+        TypeError: ``input`` is not a tensor, ``mask`` is not a plain bool or int tensor, or ``input`` is sparse and a
             parameter is not plain and strided.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
         RuntimeError: ``input`` does not end in ``normalized_shape``.
@@ -2601,7 +2601,7 @@ def rolling(input: T, window: float, dim: int | None=None, *, min_periods: int |
             is not (``min_periods``), and for ``count()``. The batch is dimension 0, or 1 if ``dim`` is 0.
         padding_side (str, optional): ``"right"`` or ``"left"``: where the padding is.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
+            a strided one. Integers are read as ``mask != 0``.
         fill_value (number, optional): The value where too few entries are valid. Without it results of a MaskedTensor
             are masked there, plain ones NaN.
 
@@ -2610,7 +2610,7 @@ def rolling(input: T, window: float, dim: int | None=None, *, min_periods: int |
         ``quantile`` and ``count``.
 
     Raises:
-        TypeError: ``input`` is not a tensor, ``mask`` is neither None nor a plain tensor, ``lengths`` are not integers,
+        TypeError: ``input`` is not a tensor, ``mask`` is not a plain bool or int tensor, ``lengths`` are not integers,
             ``window`` is a text, or ``index`` is no plain tensor of real numbers.
         ValueError: ``window`` or ``step`` is below 1, ``min_periods`` is not between 0 and ``window``, ``index`` has
             another shape, falls or is not finite, ``closed`` is not one of the allowed values, ``input`` is 0-d, has
@@ -2652,13 +2652,13 @@ def scaled_dot_product_attention(query: MaskedTensor, key: Tensor, value: Tensor
         scale (float, optional): The factor of the scores; None is ``1 / sqrt(E)``.
         enable_gqa (bool, optional): Let several heads of ``query`` share one of ``key`` and ``value``.
         key_mask (Tensor, optional): True = valid; bool, ``(S,)``, ``(N, S)``, or broadcastable to ``(N, ..., S)``.
-            Other dtypes are read as ``key_mask != 0``.
+            Integers are read as ``key_mask != 0``.
 
     Returns:
         Tensor: ``(N, ..., L, Ev)`` in ``query``'s dtype. A MaskedTensor if one of the tensors is.
 
     Raises:
-        TypeError: ``query``, ``key`` or ``value`` is not a tensor, or ``key_mask`` is neither None nor a plain tensor.
+        TypeError: ``query``, ``key`` or ``value`` is not a tensor, or ``key_mask`` is not a plain bool or int tensor.
         ValueError: ``key_mask`` does not broadcast to the keys, or lies on another device.
         UnsupportedOpError: ``query``, ``key`` or ``value`` is sparse.
 
@@ -2692,7 +2692,7 @@ def shift(input: T, periods: int=1, dim: int | None=None, *, lengths: Lengths=No
             ``dim`` but 0, and for more than two dimensions. The batch is dimension 0, or 1 if ``dim`` is 0.
         padding_side (str, optional): ``"right"`` or ``"left"``: where the padding is.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
+            a strided one. Integers are read as ``mask != 0``.
         fill_value (number, optional): The value of the entries that are masked. Without it they are NaN in a plain
             result.
 
@@ -2700,7 +2700,7 @@ def shift(input: T, periods: int=1, dim: int | None=None, *, lengths: Lengths=No
         Tensor: ``input``'s shape and dtype. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, ``mask`` is neither None nor a plain tensor, or ``periods`` is not an int
+        TypeError: ``input`` is not a tensor, ``mask`` is not a plain bool or int tensor, or ``periods`` is not an int
             or ``lengths`` are not integers.
         ValueError: ``input`` is 0-d, has several dimensions and no ``dim``, or may be padded and has no ``lengths``;
             these are not one number from 0 to T for each sequence, or a step past an end is valid; ``mask`` does not
@@ -2743,7 +2743,7 @@ def smooth_l1_loss(input: MaskedTensor, target: Tensor, *, beta: float=1.0, redu
         is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
 
     Raises:
-        TypeError: An operand is not a tensor, or a mask is neither None nor a plain tensor.
+        TypeError: An operand is not a tensor, or a mask is not a plain bool or int tensor.
         ValueError: ``reduction`` is not one of the allowed values, or a mask does not broadcast to its operand or lies
             on another device.
         RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
@@ -2781,7 +2781,7 @@ def soft_margin_loss(input: MaskedTensor, target: Tensor, *, reduction: str='mea
         is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
 
     Raises:
-        TypeError: An operand is not a tensor, or a mask is neither None nor a plain tensor.
+        TypeError: An operand is not a tensor, or a mask is not a plain bool or int tensor.
         ValueError: ``reduction`` is not one of the allowed values, or a mask does not broadcast to its operand or lies
             on another device.
         RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
@@ -2810,7 +2810,7 @@ def softmax(input: T, dim: int, dtype: torch.dtype | None=None, *, mask: Tensor 
         dim (int): The dimension to go along. ``axis`` is the same.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
+            a strided one. Integers are read as ``mask != 0``.
         mode (str, optional): What a slice without a finite entry gives. ``"safe"``: zeros, with zero gradients, if
             nothing is valid, and NaN if all valid entries are -inf, as in torch. ``"inf_as_zero"``: zeros in both
             cases, as torch's ``_safe_softmax``. ``"none"``: NaN in both cases, by the plain formula.
@@ -2819,7 +2819,7 @@ def softmax(input: T, dim: int, dtype: torch.dtype | None=None, *, mask: Tensor 
         Tensor: ``input``'s shape, layout and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; or ``mode`` is not one of the
             allowed values.
         IndexError: ``dim`` is out of range.
@@ -2846,7 +2846,7 @@ def softmin(input: T, dim: int, *, dtype: torch.dtype | None=None, mask: Tensor 
         dim (int): The dimension to go along. ``axis`` is the same.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
+            a strided one. Integers are read as ``mask != 0``.
         mode (str, optional): What a slice without a finite entry gives. ``"safe"``: zeros, with zero gradients, if
             nothing is valid, and NaN if all valid entries are -inf, as in torch. ``"inf_as_zero"``: zeros in both
             cases, as torch's ``_safe_softmax``. ``"none"``: NaN in both cases, by the plain formula.
@@ -2855,7 +2855,7 @@ def softmin(input: T, dim: int, *, dtype: torch.dtype | None=None, mask: Tensor 
         Tensor: ``input``'s shape, layout and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; or ``mode`` is not one of the
             allowed values.
         IndexError: ``dim`` is out of range.
@@ -2884,7 +2884,7 @@ def std(input: T, dim: Dim=None, unbiased: bool | None=None, keepdim: bool=False
         correction (float, optional): What is taken off ``n``; by default 1.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
+            a strided one. Integers are read as ``mask != 0``.
         fill_value (number, optional): The value of a result with too few valid entries.
         min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
             ``fill_value``, else NaN.
@@ -2894,7 +2894,7 @@ def std(input: T, dim: Dim=None, unbiased: bool | None=None, keepdim: bool=False
         bools. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
         ValueError: Both ``unbiased`` and ``correction`` are given, or ``mask`` does not broadcast to ``input`` or lies
             on another device.
         IndexError: ``dim`` is out of range.
@@ -2922,14 +2922,14 @@ def std_mean(input: T, dim: Dim=None, unbiased: bool | None=None, keepdim: bool=
         correction (float, optional): What is taken off ``n``; by default 1.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
+            a strided one. Integers are read as ``mask != 0``.
 
     Returns:
         tuple of Tensor: ``(std, mean)``, each of ``input``'s shape without ``dim``, in its dtype; the deviation of
         complex numbers is real. MaskedTensors if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
         ValueError: Both ``unbiased`` and ``correction`` are given, or ``mask`` does not broadcast to ``input`` or lies
             on another device.
         IndexError: ``dim`` is out of range.
@@ -2958,7 +2958,7 @@ def sum(input: T, dim: Dim=None, keepdim: bool=False, *, dtype: torch.dtype | No
         keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
+            a strided one. Integers are read as ``mask != 0``.
         fill_value (number, optional): The value of a result with too few valid entries.
         min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
             ``fill_value``, else NaN.
@@ -2968,7 +2968,7 @@ def sum(input: T, dim: Dim=None, keepdim: bool=False, *, dtype: torch.dtype | No
         and bools. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
             integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
         IndexError: ``dim`` is out of range.
@@ -3014,7 +3014,7 @@ def triplet_margin_loss(anchor: MaskedTensor, positive: Tensor, negative: Tensor
         is masked.
 
     Raises:
-        TypeError: An operand is not a tensor, or a mask is neither None nor a plain tensor.
+        TypeError: An operand is not a tensor, or a mask is not a plain bool or int tensor.
         ValueError: ``reduction`` is not one of the allowed values, or a mask does not broadcast to its operand or lies
             on another device.
         RuntimeError: The shapes do not broadcast, or ``anchor`` is not floating point.
@@ -3055,7 +3055,7 @@ def unique(input: T, sorted: bool=True, return_inverse: Literal[False]=False, re
         return_counts (bool, optional): Return how often each value occurs, too.
         dim (int, optional): The dimension that numbers the slices; None is entries. Not for a sparse ``input``.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
+            a strided one. Integers are read as ``mask != 0``.
 
     Returns:
         Tensor or tuple: The values ``(n,)`` in ``input``'s dtype, and with the options int64 tensors: the inverse, of
@@ -3063,7 +3063,7 @@ def unique(input: T, sorted: bool=True, return_inverse: Literal[False]=False, re
         one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
         IndexError: ``dim`` is out of range.
         NotImplementedError: ``input`` is complex, which has no order.
@@ -3092,7 +3092,7 @@ def unique_consecutive(input: T, return_inverse: Literal[False]=False, return_co
         return_counts (bool, optional): Return the length of each run, too.
         dim (int, optional): The dimension that numbers the slices; None is entries. Not for a sparse ``input``.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
+            a strided one. Integers are read as ``mask != 0``.
 
     Returns:
         Tensor or tuple: The values ``(n,)`` in ``input``'s dtype, and with the options int64 tensors: the inverse, of
@@ -3100,7 +3100,7 @@ def unique_consecutive(input: T, return_inverse: Literal[False]=False, return_co
         one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
         IndexError: ``dim`` is out of range.
         NotImplementedError: ``input`` is complex, which has no order.
@@ -3131,7 +3131,7 @@ def var(input: T, dim: Dim=None, unbiased: bool | None=None, keepdim: bool=False
         correction (float, optional): What is taken off ``n``; by default 1.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
+            a strided one. Integers are read as ``mask != 0``.
         fill_value (number, optional): The value of a result with too few valid entries.
         min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
             ``fill_value``, else NaN.
@@ -3141,7 +3141,7 @@ def var(input: T, dim: Dim=None, unbiased: bool | None=None, keepdim: bool=False
         bools. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
         ValueError: Both ``unbiased`` and ``correction`` are given, or ``mask`` does not broadcast to ``input`` or lies
             on another device.
         IndexError: ``dim`` is out of range.
@@ -3169,14 +3169,14 @@ def var_mean(input: T, dim: Dim=None, unbiased: bool | None=None, keepdim: bool=
         correction (float, optional): What is taken off ``n``; by default 1.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
+            a strided one. Integers are read as ``mask != 0``.
 
     Returns:
         tuple of Tensor: ``(var, mean)``, each of ``input``'s shape without ``dim``, in its dtype; the variance of
         complex numbers is real. MaskedTensors if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
         ValueError: Both ``unbiased`` and ``correction`` are given, or ``mask`` does not broadcast to ``input`` or lies
             on another device.
         IndexError: ``dim`` is out of range.

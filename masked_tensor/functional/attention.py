@@ -43,13 +43,13 @@ def scaled_dot_product_attention(
         scale (float, optional): The factor of the scores; None is ``1 / sqrt(E)``.
         enable_gqa (bool, optional): Let several heads of ``query`` share one of ``key`` and ``value``.
         key_mask (Tensor, optional): True = valid; bool, ``(S,)``, ``(N, S)``, or broadcastable to ``(N, ..., S)``.
-            Other dtypes are read as ``key_mask != 0``.
+            Integers are read as ``key_mask != 0``.
 
     Returns:
         Tensor: ``(N, ..., L, Ev)`` in ``query``'s dtype. A MaskedTensor if one of the tensors is.
 
     Raises:
-        TypeError: ``query``, ``key`` or ``value`` is not a tensor, or ``key_mask`` is neither None nor a plain tensor.
+        TypeError: ``query``, ``key`` or ``value`` is not a tensor, or ``key_mask`` is not a plain bool or int tensor.
         ValueError: ``key_mask`` does not broadcast to the keys, or lies on another device.
         UnsupportedOpError: ``query``, ``key`` or ``value`` is sparse.
 

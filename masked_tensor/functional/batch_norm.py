@@ -41,7 +41,7 @@ def instance_norm(
         Tensor: ``input``'s shape and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, ``mask`` is neither None nor a plain tensor, or ``input`` is sparse and a
+        TypeError: ``input`` is not a tensor, ``mask`` is not a plain bool or int tensor, or ``input`` is sparse and a
             parameter is not plain and strided.
         RuntimeError: The running statistics or parameters do not have one entry per channel.
         UnsupportedOpError: A parameter is masked and sparse.
@@ -92,7 +92,7 @@ def batch_norm(
         Tensor: ``input``'s shape and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, ``mask`` is neither None nor a plain tensor, or ``input`` is sparse and a
+        TypeError: ``input`` is not a tensor, ``mask`` is not a plain bool or int tensor, or ``input`` is sparse and a
             parameter is not plain and strided.
         RuntimeError: There are no running statistics and ``training`` is False, or one does not have one entry per
             channel.

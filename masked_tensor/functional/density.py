@@ -47,7 +47,7 @@ def log_prob(
             ``E``.
         value (Tensor): ``(*S, *B, *E)``, or broadcastable to it; any dtype the distribution takes; plain, or a
             MaskedTensor, whose own mask counts, too.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``value``. Other dtypes are read as
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``value``. Integers are read as
             ``mask != 0``.
         fill_value (number, optional): The result of an event of which nothing is valid.
 
@@ -56,8 +56,8 @@ def log_prob(
         where nothing of an event is valid; else plain, and NaN there.
 
     Raises:
-        TypeError: ``distribution`` is no distribution, ``value`` is not a tensor, or ``mask`` is neither None nor a
-            plain tensor.
+        TypeError: ``distribution`` is no distribution, ``value`` is not a tensor, or ``mask`` is not a plain
+            bool or int tensor.
         ValueError: ``value`` does not end in the event shape, or ``mask`` does not broadcast to it; torch's own, for
             valid coordinates outside of the support, as shares that add up to more than 1.
         UnsupportedOpError: ``value`` is sparse.

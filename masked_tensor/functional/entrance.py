@@ -85,25 +85,26 @@ def enter_input(input: Any, mask: Any = None, name: str = "input") -> Input:
 def check_mask(mask: Any, data: Tensor, name: str = "input") -> Tensor:
     """``mask`` as a bool tensor that broadcasts with ``data``, to it if that is sparse.
 
-    Other dtypes are read as ``mask != 0``.
+    Integers are read as ``mask != 0``; floats may be additive, where 0 is valid, and are refused.
     """
-    said = "target_mask" if name == "target" else "mask"
+    said = {"target": "target_mask", "key": "key_mask"}.get(name, "mask")
     if not isinstance(mask, Tensor) or type(mask) is MaskedTensor:
         way_out = "mask.filled(False)" if isinstance(mask, Tensor) else "torch.as_tensor(mask)"
         raise TypeError(f"{said} must be a plain tensor or None, got {type(mask).__name__}; use {way_out}")
+    if mask.is_floating_point() or mask.is_complex():
+        raise errors.mask_of_floats(said, mask)
     if mask.device != data.device:
         raise ValueError(
             f"{said} and {name} must be on one device, got {said} on {mask.device}, {name} on {data.device}"
         )
-    if not shapes.can_expand(mask.shape, data.shape) and (
-        layouts.is_sparse(data) or not shapes.can_broadcast(mask.shape, data.shape)
-    ):
-        leads = 0 < mask.dim() < data.dim() and mask.shape == data.shape[: mask.dim()]
-        hint = f"; use mask[..., {', '.join(['None'] * (data.dim() - mask.dim()))}]" if leads else ""
-        raise ValueError(
-            f"{said} must broadcast to {name}'s shape {tuple(data.shape)}, got a mask of shape {tuple(mask.shape)}"
-            + hint
-        )
+    if not shapes.can_expand(mask.shape, data.shape):
+        leads = 0 < mask.dim() < data.dim() and mask.shape == data.shape[: mask.dim()]  # (B,) of (B, 1): not (B, B)
+        if leads or layouts.is_sparse(data) or not shapes.can_broadcast(mask.shape, data.shape):
+            hint = f"; use mask[..., {', '.join(['None'] * (data.dim() - mask.dim()))}]" if leads else ""
+            raise ValueError(
+                f"{said} must broadcast to {name}'s shape {tuple(data.shape)}, got a mask of shape {tuple(mask.shape)}"
+                + hint
+            )
     return mask if mask.dtype is torch.bool else layouts.nonzero(mask)
 
 

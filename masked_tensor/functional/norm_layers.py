@@ -44,7 +44,7 @@ def layer_norm(
         Tensor: ``input``'s shape and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, ``mask`` is neither None nor a plain tensor, or ``input`` is sparse and a
+        TypeError: ``input`` is not a tensor, ``mask`` is not a plain bool or int tensor, or ``input`` is sparse and a
             parameter is not plain and strided.
         RuntimeError: ``input`` does not end in ``normalized_shape``.
         UnsupportedOpError: A parameter is masked and sparse.
@@ -85,7 +85,7 @@ def rms_norm(
         Tensor: ``input``'s shape and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, ``mask`` is neither None nor a plain tensor, or ``input`` is sparse and a
+        TypeError: ``input`` is not a tensor, ``mask`` is not a plain bool or int tensor, or ``input`` is sparse and a
             parameter is not plain and strided.
         RuntimeError: ``input`` does not end in ``normalized_shape``.
         UnsupportedOpError: A parameter is masked and sparse.
@@ -128,7 +128,7 @@ def group_norm(
         Tensor: ``input``'s shape and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, ``mask`` is neither None nor a plain tensor, or ``input`` is sparse and a
+        TypeError: ``input`` is not a tensor, ``mask`` is not a plain bool or int tensor, or ``input`` is sparse and a
             parameter is not plain and strided.
         RuntimeError: ``num_groups`` does not divide ``C``.
         UnsupportedOpError: A parameter is masked and sparse.

@@ -150,7 +150,7 @@ def logaddexp(
         Tensor: The broadcast shape, in ``input``'s dtype. A MaskedTensor if a side is one.
 
     Raises:
-        TypeError: ``input`` or ``other`` is not a tensor, or a mask is neither None nor a plain tensor.
+        TypeError: ``input`` or ``other`` is not a tensor, or a mask is not a plain bool or int tensor.
         ValueError: A mask does not broadcast to its side, or lies on another device.
         RuntimeError: The shapes do not broadcast.
         UnsupportedOpError: A side is sparse.

@@ -18,10 +18,10 @@ def of_masked() -> None:
         keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Other dtypes are read as ``mask != 0``.
+            a strided one. Integers are read as ``mask != 0``.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
         IndexError: ``dim`` is out of range.
     """
@@ -52,7 +52,7 @@ def of_loss() -> None:
         fill_value (number, optional): The loss if nothing is valid; by default NaN for a mean and 0 for a sum.
 
     Raises:
-        TypeError: An operand is not a tensor, or a mask is neither None nor a plain tensor.
+        TypeError: An operand is not a tensor, or a mask is not a plain bool or int tensor.
         ValueError: ``reduction`` is not one of the allowed values, or a mask does not broadcast to its operand or lies
             on another device.
     """

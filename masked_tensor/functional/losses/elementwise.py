@@ -299,10 +299,14 @@ def refuse_target_mask(input: Any, target: Any, mask: Any) -> None:
     """Raises for ``mask=`` of the labels: of the input it would be one of the scores of all classes."""
     if not (isinstance(mask, Tensor) and isinstance(input, Tensor) and isinstance(target, Tensor)):
         return  # which is told by its type
-    if mask.shape == target.shape and not shapes.can_broadcast(mask.shape, input.shape):
+    if mask.shape != target.shape:
+        return
+    labels = 0 < mask.dim() == input.dim() - 1 and not target.is_floating_point()  # of as many samples as classes, too
+    if labels or not shapes.can_broadcast(mask.shape, input.shape):
+        way_out = ", one of classes as mask[None]" if labels and shapes.can_expand(mask.shape, input.shape) else ""
         raise ValueError(
             f"mask= masks input, of shape {tuple(input.shape)}; give a mask of target's shape {tuple(target.shape)} as "
-            "target_mask="
+            f"target_mask={way_out}"
         )
 
 

@@ -95,7 +95,7 @@ def argmax() -> Tensor:
         Tensor: ``input``'s shape without ``dim``, int64. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, ``mask`` is neither None nor a plain tensor, or ``dim`` is not an int.
+        TypeError: ``input`` is not a tensor, ``mask`` is not a plain bool or int tensor, or ``dim`` is not an int.
         IndexError: ``dim`` is out of range or has size 0.
         RuntimeError: ``input`` is complex, which has no order, or bool.
 
@@ -127,7 +127,7 @@ def argmin() -> Tensor:
         Tensor: ``input``'s shape without ``dim``, int64. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, ``mask`` is neither None nor a plain tensor, or ``dim`` is not an int.
+        TypeError: ``input`` is not a tensor, ``mask`` is not a plain bool or int tensor, or ``dim`` is not an int.
         IndexError: ``dim`` is out of range or has size 0.
         RuntimeError: ``input`` is complex, which has no order, or bool.
 
@@ -163,7 +163,7 @@ def max() -> Tensor | torch.return_types.max:
         is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, ``mask`` is neither None nor a plain tensor, ``dim`` is not an int, or
+        TypeError: ``input`` is not a tensor, ``mask`` is not a plain bool or int tensor, ``dim`` is not an int, or
             ``keepdim`` is given without it.
         IndexError: ``dim`` is out of range or has size 0.
         RuntimeError: ``input`` is complex, which has no order.
@@ -204,7 +204,7 @@ def min() -> Tensor | torch.return_types.min:
         is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, ``mask`` is neither None nor a plain tensor, ``dim`` is not an int, or
+        TypeError: ``input`` is not a tensor, ``mask`` is not a plain bool or int tensor, ``dim`` is not an int, or
             ``keepdim`` is given without it.
         IndexError: ``dim`` is out of range or has size 0.
         RuntimeError: ``input`` is complex, which has no order.

@@ -261,7 +261,7 @@ def dist(
         Tensor: A 0-d tensor in the dtype of ``input - other``; real for complex. A MaskedTensor if an operand is one.
 
     Raises:
-        TypeError: ``input`` or ``other`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` or ``other`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
         ValueError: An operand is sparse and the shapes differ, or ``mask`` does not broadcast to ``input`` or lies on
             another device.
         RuntimeError: The shapes do not broadcast, or ``input`` is neither floating point nor complex.

@@ -34,7 +34,7 @@ def rankdata(input: Tensor, method: Ties = "average", *, dim: int | None = None,
         MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, ``mask`` is neither None nor a plain tensor, or ``dim`` is neither None
+        TypeError: ``input`` is not a tensor, ``mask`` is not a plain bool or int tensor, or ``dim`` is neither None
             nor an int.
         ValueError: ``method`` is not one of the allowed values; or ``mask`` does not broadcast to ``input``, or lies on
             another device.

@@ -45,7 +45,7 @@ def average(
         ``weights`` is one and there is no ``fill_value``.
 
     Raises:
-        TypeError: ``input`` or ``weights`` is not a tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` or ``weights`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
         ValueError: ``weights`` or ``mask`` does not broadcast to ``input``, or ``mask`` lies on another device.
         RuntimeError: ``input`` is neither floating point nor complex.
         UnsupportedOpError: ``input`` is sparse and ``weights`` are given.

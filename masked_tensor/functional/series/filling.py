@@ -94,7 +94,7 @@ def ffill() -> Tensor:
         Tensor: ``input``'s shape and dtype. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, ``mask`` is neither None nor a plain tensor, or ``lengths`` are not
+        TypeError: ``input`` is not a tensor, ``mask`` is not a plain bool or int tensor, or ``lengths`` are not
             integers.
         ValueError: ``limit`` is below 1, a choice is not one of the allowed values, ``input`` is 0-d, has several
             dimensions and no ``dim``, or may be padded and has no ``lengths``; these are not one number from 0 to T for
@@ -137,7 +137,7 @@ def bfill() -> Tensor:
         Tensor: ``input``'s shape and dtype. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, ``mask`` is neither None nor a plain tensor, or ``lengths`` are not
+        TypeError: ``input`` is not a tensor, ``mask`` is not a plain bool or int tensor, or ``lengths`` are not
             integers.
         ValueError: ``limit`` is below 1, a choice is not one of the allowed values, ``input`` is 0-d, has several
             dimensions and no ``dim``, or may be padded and has no ``lengths``; these are not one number from 0 to T for
@@ -206,7 +206,7 @@ def interpolate(
         Tensor: ``input``'s shape and dtype. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, ``mask`` is neither None nor a plain tensor, ``lengths`` or ``max_gap``
+        TypeError: ``input`` is not a tensor, ``mask`` is not a plain bool or int tensor, ``lengths`` or ``max_gap``
             are no integers, or ``index`` is no plain tensor of real numbers.
         ValueError: ``limit`` or ``max_gap`` is below 1, a choice is not one of the allowed values, ``index`` has
             another shape, does not rise or is not finite, ``input`` is 0-d, has several dimensions and no ``dim``, or
@@ -282,7 +282,7 @@ def shift(
         Tensor: ``input``'s shape and dtype. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, ``mask`` is neither None nor a plain tensor, or ``periods`` is not an int
+        TypeError: ``input`` is not a tensor, ``mask`` is not a plain bool or int tensor, or ``periods`` is not an int
             or ``lengths`` are not integers.
         ValueError: ``input`` is 0-d, has several dimensions and no ``dim``, or may be padded and has no ``lengths``;
             these are not one number from 0 to T for each sequence, or a step past an end is valid; ``mask`` does not
