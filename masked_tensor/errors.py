@@ -181,13 +181,13 @@ def past_the_mask(action: str, way_out: str) -> UnsupportedOpError:
 
 def plain_target(op: str) -> MaskedWriteError:
     """A masked operand of an in-place or ``out=`` call whose target is a plain tensor."""
-    return MaskedWriteError(
-        f"{op} would write a masked tensor into a plain tensor, which cannot hold the mask; write x.filled(value) "
-        "instead, or make the target a masked tensor first (as_masked_tensor(target)); code of others that makes its "
-        "own target (a cache, the outputs of a beam search) is called inside masked_factories(); code that sorts rows "
-        "by their labels (AdaptiveLogSoftmaxWithLoss, the graphs of PyG) gets those that are valid: "
-        "masked_tensor.select_valid(rows, labels, dim=1)"
+    text = (
+        f"{op} would write a masked tensor into a plain tensor, which cannot hold the mask; write x.filled(value), or "
+        "make the target masked by as_masked_tensor(target); run a library that makes its own inside masked_factories()"
     )
+    if "index_" in op:  # AdaptiveLogSoftmaxWithLoss, the dense batches of PyG
+        text += ", or give one that sorts rows by labels masked_tensor.select_valid(rows, labels, dim=1)"
+    return MaskedWriteError(text)
 
 
 def masked_parts(op: str, names: Sequence[str]) -> UnsupportedOpError:
@@ -200,15 +200,9 @@ def masked_parts(op: str, names: Sequence[str]) -> UnsupportedOpError:
 
 def masked_scalar(action: str) -> MaskedValueError:
     """A masked-out scalar asked for its value."""
-    also = ""
-    if action == "item()":
-        also = ", such as loss.filled(0).item() of a batch without labels"
-    elif action == "bool()":
-        also = "; a metric that asks takes the valid entries: masked_tensor.select_valid(prediction, target)"
-    elif action in ("float()", "complex()", "index"):  # what torch.tensor asks of each scalar in a list
-        also = "; a list of masked scalars stays masked in torch.stack and masked_tensor, not in torch.tensor"
+    such_as = ", such as loss.filled(0).item() of a batch without labels" if action == "item()" else ""
     return MaskedValueError(
-        f"{action} of a masked-out value; use x.filled(value) to choose a value for masked entries{also}"
+        f"{action} of a masked-out value; use x.filled(value) to choose a value for masked entries{such_as}"
     )
 
 

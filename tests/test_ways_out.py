@@ -156,18 +156,8 @@ WAYS = {
     "item() of a batch without labels": Way(
         "loss.filled(0).item()", lambda: row()[1].item(), lambda: row()[1].filled(0).item(), 0
     ),
-    "bool() for a metric": Way(
-        "masked_tensor.select_valid(prediction, target)",
-        lambda: bool(row()[1]),
-        lambda: torch.stack(mt.select_valid(row(), tensor([1.0, 2.0, 4.0]))),
-        [[1, 3], [1, 4]],
-    ),
-    "a list of masked scalars": Way(
-        "stays masked in torch.stack",
-        lambda: torch.tensor([row()[1]]),
-        lambda: torch.stack([row()[1], row()[0]]),
-        [None, 1],
-    ),
+    "bool()": Way("use x.filled(value)", lambda: bool(row()[1]), lambda: bool(row()[1].filled(0)), False),
+    "float()": Way("use x.filled(value)", lambda: float(row()[1]), lambda: float(row()[1].filled(0)), 0),
     "filled('mean')": Way(
         "torch.where(x.mask, x, x.mean(0))",
         lambda: table().filled("mean"),
@@ -191,7 +181,7 @@ WAYS = {
     ),
     # ------------------------------------------------------------------------------------------------ writing
     "into a plain tensor": Way(
-        "write x.filled(value) instead",
+        "write x.filled(value)",
         lambda: torch.zeros(3).add_(row()),
         lambda: torch.zeros(3).add_(row().filled(0)),
         [1, 0, 3],
@@ -203,7 +193,7 @@ WAYS = {
         [1, None, 3],
     ),
     "code of others": Way(
-        "is called inside masked_factories()",
+        "a library that makes its own inside masked_factories()",
         lambda: written(torch.zeros(3), lambda t: t.copy_(row())),
         lambda: mt.masked_factories()(lambda: written(torch.zeros(3), lambda t: t.copy_(row())))(),
         [1, None, 3],

@@ -48,7 +48,7 @@ def to_left(
         MaskedTensor: The batch, of the same shape and dtype; packed, if ``x`` is.
 
     Raises:
-        TypeError: ``x`` is nothing that a tensor can be made of, or ``lengths`` are not integers.
+        TypeError: ``x`` cannot be converted to a tensor, or ``lengths`` are not integers.
         ValueError: ``x`` has no ``dim`` besides that of the batch, ``lengths`` are not one number from 0 to T for each
             sequence, or contradict those of a packed ``x``; a step past an end is valid; or ``x`` was packed with its
             lengths, which an op did not keep.
@@ -91,7 +91,7 @@ def to_right(
         MaskedTensor: The batch, of the same shape and dtype; packed, if ``x`` is.
 
     Raises:
-        TypeError: ``x`` is nothing that a tensor can be made of, or ``lengths`` are not integers.
+        TypeError: ``x`` cannot be converted to a tensor, or ``lengths`` are not integers.
         ValueError: ``x`` has no ``dim`` besides that of the batch, ``lengths`` are not one number from 0 to T for each
             sequence, or contradict those of a packed ``x``; a step past an end is valid; or ``x`` was packed with its
             lengths, which an op did not keep.

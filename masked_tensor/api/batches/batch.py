@@ -54,12 +54,11 @@ def from_lengths(
         MaskedTensor: Data of the shape and dtype of ``padded``.
 
     Raises:
-        TypeError: ``lengths`` are not integers, or ``padded`` is nothing that a tensor can be made of.
+        TypeError: ``lengths`` are not integers, or ``padded`` cannot be converted to a tensor.
         ValueError: There is not one length per sequence, a length is negative or above ``T``, the lengths come first,
             ``padding_side`` is not one of the allowed values, or ``dim`` is 0 or given with ``batch_first=False``.
         IndexError: ``dim`` is out of range.
-        RuntimeError: A sparse tensor breaks the rules of its layout, or ``lengths`` is nothing that a tensor can be
-            made of.
+        RuntimeError: A sparse tensor breaks the rules of its layout, or ``lengths`` cannot be converted to a tensor.
         UnsupportedOpError: ``packed=True`` in compiled code.
 
     Example:
@@ -120,7 +119,7 @@ def lengths_to_mask(lengths: Any, max_length: int | None = None) -> Tensor:
     Raises:
         TypeError: ``lengths`` are not integers.
         ValueError: A length is negative or above ``max_length``.
-        RuntimeError: ``lengths`` is nothing that a tensor can be made of.
+        RuntimeError: ``lengths`` cannot be converted to a tensor.
 
     Example:
         >>> mt.lengths_to_mask(torch.tensor([2, 0, 3]))
@@ -174,8 +173,7 @@ def from_sequences(
         ``pad_to_multiple_of`` say more, in the dtype of the sequences. Of no sequences an empty batch ``(0, T)``.
 
     Raises:
-        TypeError: A sequence is nothing that a tensor can be made of, or ``dim``, ``length`` or ``capacity`` is not an
-            int.
+        TypeError: A sequence cannot be converted to a tensor, or ``dim``, ``length`` or ``capacity`` is not an int.
         ValueError: Shapes differ in another dimension than time, ``padding_side`` is not one of the allowed values,
             ``dim`` is 0 or given with ``batch_first=False``; a sequence is longer than ``length``, or both ``length``
             and ``pad_to_multiple_of`` are given; ``capacity`` is below 1, or more steps are valid.
@@ -261,7 +259,7 @@ def pad_sequence(
         ``pad_to_multiple_of`` say more, in the dtype of the sequences.
 
     Raises:
-        TypeError: A sequence is nothing that a tensor can be made of, or ``length`` is not an int.
+        TypeError: A sequence cannot be converted to a tensor, or ``length`` is not an int.
         ValueError: Shapes differ after the first dimension, ``padding_side`` is not one of the allowed values, a
             sequence is longer than ``length``, or both ``length`` and ``pad_to_multiple_of`` are given.
         RuntimeError: a sparse tensor breaks the rules of its layout.
@@ -380,8 +378,8 @@ def from_attention_mask(inputs: Any, attention_mask: Any = None, *, dim: int = 1
         another ``UserDict``, gives one of its own type, so that ``.to(device)`` works.
 
     Raises:
-        TypeError: ``inputs`` is no mapping and no mask is given, or one of them is nothing that a tensor can be made
-            of, or the mask has floats.
+        TypeError: ``inputs`` is not a mapping and no mask is given, one of them cannot be converted to a tensor, or the
+            mask has floats.
         KeyError: The mapping has no ``attention_mask``.
         ValueError: The mask has another batch or time than ``inputs``, or holds other integers than 0 and 1.
         RuntimeError: a sparse tensor breaks the rules of its layout.

@@ -52,7 +52,7 @@ def from_documents(
         MaskedTensor: The batch ``(D, T, ...)`` of ``D`` documents, in ``rows``' dtype.
 
     Raises:
-        TypeError: The ids are not integers, or ``rows`` are nothing that a tensor can be made of.
+        TypeError: The ids are not integers, or ``rows`` cannot be converted to a tensor.
         ValueError: None or both of the ids are given, they have another shape than the first two dimensions of
             ``rows``, ``padding_side`` is not one of the allowed values, a document is longer than ``length``, or both
             ``length`` and ``pad_to_multiple_of`` are given.

@@ -46,7 +46,7 @@ def cat(tensors: Sequence[Any], dim: int = 0, *, padding_side: str = "right") ->
         keeps packed.
 
     Raises:
-        TypeError: A tensor is nothing that a tensor can be made of.
+        TypeError: One of ``tensors`` cannot be converted to a tensor.
         ValueError: There are no tensors, they have different numbers of dimensions or none, or ``padding_side`` is
             another word.
         IndexError: ``dim`` is out of range.

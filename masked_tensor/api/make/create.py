@@ -61,7 +61,7 @@ def masked_tensor(
         MaskedTensor: The shape of ``data``, in its dtype, or in that of ``dtype``.
 
     Raises:
-        TypeError: ``data`` or ``mask`` is nothing that a tensor can be made of, or ``mask`` has floats.
+        TypeError: ``data`` or ``mask`` cannot be converted to a tensor, or ``mask`` has floats.
         ValueError: ``mask`` does not broadcast to ``data``, holds other integers than 0 and 1, or has another layout or
             device.
         RuntimeError: A sparse tensor breaks the rules of its layout, or ``requires_grad`` is given for integers.
@@ -180,7 +180,7 @@ def masked_invalid(data: Any, *, dtype: torch.dtype | None = None) -> MaskedTens
         MaskedTensor: The shape of ``data``, in its dtype, or in that of ``dtype``.
 
     Raises:
-        TypeError: the data is nothing that a tensor can be made of.
+        TypeError: ``data`` cannot be converted to a tensor.
         ValueError: A nested tensor has no components, or an integer of a table is not exact in the common dtype.
         RuntimeError: a sparse tensor breaks the rules of its layout.
 
@@ -217,7 +217,7 @@ def masked_equal(data: Any, value: float | bool | complex, *, dtype: torch.dtype
         MaskedTensor: The shape of ``data``, in its dtype, or in that of ``dtype``.
 
     Raises:
-        TypeError: the data is nothing that a tensor can be made of.
+        TypeError: ``data`` cannot be converted to a tensor.
         ValueError: A nested tensor has no components, or an integer of a table is not exact in the common dtype.
         RuntimeError: a sparse tensor breaks the rules of its layout.
 
@@ -250,7 +250,7 @@ def masked_where(condition: Any, data: Any, *, dtype: torch.dtype | None = None)
         MaskedTensor: The shape of ``data``, in its dtype, or in that of ``dtype``.
 
     Raises:
-        TypeError: ``data`` or ``condition`` is nothing that a tensor can be made of, or ``condition`` has floats.
+        TypeError: ``data`` or ``condition`` cannot be converted to a tensor, or ``condition`` has floats.
         ValueError: ``condition`` does not broadcast to ``data``, holds other integers than 0 and 1, or has another
             layout or device.
         RuntimeError: a sparse tensor breaks the rules of its layout.
