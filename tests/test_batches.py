@@ -200,6 +200,18 @@ def test_attention_masks() -> None:
     assert mt.from_attention_mask(batch, mask)["input_ids"].tolist() == x.tolist()
 
 
+@pytest.mark.parametrize("dtype", [torch.bool, torch.int64])
+def test_an_attention_mask_with_an_empty_row_is_warned_of(dtype: torch.dtype) -> None:
+    """A padded batch has a sequence without padding; of an inverted mask that one has no valid step."""
+    ids, mask = tensor([[5, 6, 7], [8, 0, 0]]), tensor([[1, 1, 1], [1, 0, 0]])
+    for valid in (mask, mask.flip(1), tensor([[1, 1, 0], [0, 1, 0]]), torch.zeros(2, 0), torch.zeros(0, 3)):
+        mt.from_attention_mask(torch.ones(valid.shape), valid.to(dtype))
+    for padding in (1 - mask, 1 - mask.flip(1), torch.zeros(2, 3)):
+        with pytest.warns(UserWarning, match="rows without a valid step; .* use ~mask") as seen:
+            mt.from_attention_mask({"ids": ids, "attention_mask": padding.to(dtype)})
+        assert seen[0].filename == __file__
+
+
 def test_attention_masks_of_a_real_tokenizers_batch() -> None:
     encoding = pytest.importorskip("transformers").BatchEncoding
     batch = encoding({"input_ids": tensor([[5, 6], [7, 0]]), "attention_mask": tensor([[1, 1], [1, 0]])})

@@ -389,6 +389,20 @@ def test_batches() -> None:
     )
 
 
+def test_inverted_masks() -> None:
+    refused(
+        ValueError,
+        lambda: mt.masked_tensor([1.0, None], [False, True]),
+        """mask is True exactly where data (a list) is missing, and True means valid; use ~mask""",
+    )
+    with pytest.warns(UserWarning, match="attention_mask") as seen:
+        mt.from_attention_mask(ones(2, 3), ones(2, 3) < 1)
+    assert_expected_inline(
+        str(seen[0].message),
+        """attention_mask has rows without a valid step; 1 and True mean valid: use ~mask of one that is True at padding (src_key_padding_mask)""",
+    )
+
+
 def test_arguments_of_another_kind() -> None:
     x: Any = mt.masked_tensor([[1.0, None], [3.0, 4.0]])
     wrong: Any = 1.5

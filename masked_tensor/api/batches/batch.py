@@ -4,6 +4,7 @@ One convention: batch first, ``dim`` is where the time lies in the batch, ``padd
 """
 
 import copy
+import warnings
 from collections import UserDict
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -14,6 +15,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
 from ... import errors, masks, shapes
+from ...callers import OUR_FILES, first_caller
 from ...engine.boundary.enter_leave import leave
 from ...engine.dynamo import leave_graph, mark_opaque
 from ...engine.tensor import MaskedTensor
@@ -366,11 +368,14 @@ def _runs(nested: Any, steps: Callable[[int], int]) -> Packed | None:
 def from_attention_mask(inputs: Any, attention_mask: Any = None, *, dim: int = 1) -> Any:
     """The output of a tokenizer or feature extractor, masked where its ``attention_mask`` is 0.
 
-    In a mapping, every tensor that has the mask's batch and time is masked, and the mask itself is left out.
+    In a mapping, every tensor that has the mask's batch and time is masked, and the mask itself is left out. Of a mask
+    that is True at padding, such as ``src_key_padding_mask``, give ``~mask``. On the CPU, a row without a valid step
+    gives a UserWarning.
 
     Args:
         inputs (Tensor): Data ``(B, T, ...)`` of any dtype, or a mapping of such tensors.
-        attention_mask (Tensor, optional): ``(B, T)``, bool or the integers 0 and 1; by default the mapping's own.
+        attention_mask (Tensor, optional): ``(B, T)``, bool or the integers 0 and 1, 1 = valid; by default the
+            mapping's own.
         dim (int, optional): The dimension of time, such as 2 for ``(B, C, T)``.
 
     Returns:
@@ -423,7 +428,14 @@ def from_attention_mask(inputs: Any, attention_mask: Any = None, *, dim: int = 1
 
 def _as_bool(attention_mask: Any) -> Tensor:
     numbers = accepted_inputs.pair_of_input(attention_mask)  # of lists, rows of different length are padded
-    return accepted_inputs.mask_of_input(attention_mask, numbers.data, "attention_mask")
+    mask = accepted_inputs.mask_of_input(attention_mask, numbers.data, "attention_mask")
+    if type(mask) is Tensor and mask.device.type == "cpu" and mask.numel() and not mask.any(-1).all():
+        warnings.warn(
+            "attention_mask has rows without a valid step; 1 and True mean valid: use ~mask of one that is True at "
+            "padding (src_key_padding_mask)",
+            stacklevel=first_caller((OUR_FILES,))[1] + 1,
+        )
+    return mask
 
 
 def _expand_mask(value: Any, mask: Tensor, dim: int) -> Any:

@@ -62,8 +62,8 @@ def masked_tensor(
 
     Raises:
         TypeError: ``data`` or ``mask`` cannot be converted to a tensor, or ``mask`` has floats.
-        ValueError: ``mask`` does not broadcast to ``data``, holds other integers than 0 and 1, or has another layout or
-            device.
+        ValueError: ``mask`` does not broadcast to ``data``, holds other integers than 0 and 1, has another layout or
+            device, or is ``isna()`` of a container: True means valid.
         RuntimeError: A sparse tensor breaks the rules of its layout, or ``requires_grad`` is given for integers.
         ImportError: ``data`` is read as Arrow, and neither nanoarrow nor pyarrow is installed.
 
@@ -93,6 +93,8 @@ def masked_tensor(
         pair = layouts.pair_on_pattern(pair.data.detach(), accepted_inputs.mask_of_input(mask, pair.data))
     elif mask is not None:
         fits = accepted_inputs.mask_of_input(mask, pair.data)
+        if not isinstance(data, Tensor):
+            _refuse_inverted(data, pair, fits)
         known = not isinstance(data, Tensor) or accepted_inputs.has_validity(data)
         own = masks.logical_and(pair.mask, fits) if known else own_copy(fits)
         pair = Pair(pair.data, lay_out_as(own, pair.data))
@@ -336,6 +338,18 @@ def _warn_of_nan(data: Any, pair: Pair) -> None:
         warnings.warn(
             f"NaN in a {type(data).__name__} of floats is a valid value; masked_invalid(frame) masks it",
             stacklevel=first_caller((OUR_FILES,))[1] + 1,
+        )
+
+
+def _refuse_inverted(data: Any, pair: Pair, mask: Tensor) -> None:
+    """Raises for ``isna()`` of a table as its mask: every missing entry would be valid, and no other."""
+    missing = ~pair.mask
+    if pair.data.is_floating_point() or pair.data.is_complex():
+        missing = missing | pair.data.isnan()
+    if missing.any() and not missing.all() and mask.equal(missing):
+        way_out = "data.notna()" if hasattr(data, "notna") else "~mask"
+        raise ValueError(
+            f"mask is True exactly where data (a {type(data).__name__}) is missing, and True means valid; use {way_out}"
         )
 
 
