@@ -306,7 +306,7 @@ def test_importing_the_package_does_not_import_the_compiler_which_still_knows_it
 
 NAMES_DEVICES = {  # how many lines a room has that do, besides kernels/, compat.py and fill.py
     "engine": 2,  # torch's dispatch keys are those of devices
-    "api": 9,  # what is printed, random states, warnings and errors that wait for no device
+    "api": 10,  # what is printed, random states, warnings and errors that wait for no device
     "masks": 5,  # a copy to a device, what is kept for each, streams and graphs of CUDA
     "stats": 5,  # looks where that waits for no device
     "train": 1,  # the same
