@@ -120,7 +120,7 @@ def steps(on: str = "") -> str:
         cells = measured[step.device][step.table, step.line]
         # Where the plain step has no mask at all, ours stands beside the one that has it by hand.
         hand = float(cells["by hand"]) if "by hand" in cells else 1.0
-        ratios = {side: f"{float(cells[side]) / hand:.2f}" if cells.get(side) else "" for side in SIDES}
+        ratios = {side: f"{float(cells[side]) / hand:.2f}" if cells.get(side) else "-" for side in SIDES}
         ratios["masked"] = cells.get("masked / by hand", ratios["masked"])
         said = (f"{named(step.device)}, {step.mode}", step.batch, f"{float(cells['plain, ms']) * hand:.3g}")
         rows.append(f"| {' | '.join((step.what, *map(_plainly, said), *ratios.values()))} |")
@@ -133,7 +133,7 @@ def calls(device: str) -> str:
     rows = ["| call | plain op, ms | by hand | masked |", "|---|---:|---:|---:|"]
     for call in CALLS[device]:
         cells = measured[call.table, call.line]
-        said = (call.what, cells["plain, ms"], cells.get("by hand", ""), cells[call.ours])
+        said = (call.what, cells["plain, ms"], cells.get("by hand", "-"), cells[call.ours])
         rows.append(f"| {' | '.join(map(_plainly, said))} |")
     return "\n".join(rows)
 

@@ -74,3 +74,4 @@ generate.write(Path(__file__).parent / "_generated")
 def setup(app: Any) -> None:
     """Links to files of the repository become links to the pages that are made from them."""
     app.connect("source-read", links.on_source_read)
+    app.connect("include-read", links.on_include_read)

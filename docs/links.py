@@ -22,6 +22,22 @@ def of_the_site(text: str) -> str:
     return re.sub(r"\]\(\.\./tutorials/(\d\d_\w+)\.py", r"](_generated/tutorials/\1", text)
 
 
+def of_the_readme(text: str) -> str:
+    """The text of the README, whose links begin at the root, as the first page of the site includes it."""
+    return re.sub(r"\]\(([^)#\s]+)", lambda found: "](" + _below_docs(found[1]), text)
+
+
+def _below_docs(link: str) -> str:
+    return f"docs/{MADE['../' + link]}" if "../" + link in MADE else link
+
+
+def on_include_read(app: Any, path: Any, parent: str, text: list[str]) -> None:
+    """Sphinx's event ``include-read``."""
+    del app, parent
+    if str(path).endswith("README.md"):
+        text[0] = of_the_readme(text[0])
+
+
 def on_source_read(app: Any, page: str, text: list[str]) -> None:
     """Sphinx's event ``source-read``; the pages below ``docs`` alone are written so."""
     del app

@@ -205,7 +205,7 @@ NOTED = 1 << 16
 #: Not measured: ``flat`` is not verified beyond windows of so many steps.
 TRIED = 1 << 8
 #: Not measured: where outputs take at most so many values, ``flat`` compares them for several draws.
-FEW = 16
+TELLING = 16
 #: Not measured: so many draws are compared there.
 DRAWS = 8
 #: Not measured: of as many shapes the mask that is True everywhere is kept ready.

@@ -372,6 +372,12 @@ def test_files_and_functions_fit_on_a_screen_or_two(path: Path) -> None:
             assert node.end_lineno - node.lineno + 1 - docstring_lines(node) <= 45, node.name
 
 
+def test_a_setting_is_set_once() -> None:
+    names = re.findall(r"^([A-Z_]+) = ", (ROOT / "masked_tensor/settings.py").read_text(), re.MULTILINE)
+    assert len(names) > 20
+    assert sorted(names) == sorted(set(names))
+
+
 NUMBERS = {  # of no size that was measured
     "api/containers/arrow/rows.py": "_SHORT",  # of a view of texts
     "stats/travel.py": "VERSION",

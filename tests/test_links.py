@@ -35,6 +35,8 @@ def test_the_site_links_to_the_pages_that_are_made_from_the_files() -> None:
         "[a](_generated/measurements.md#packed-rows), [b](_generated/tutorials/16_text), [c](limits.md), "
         "[d](_generated/numpy_ma.md)"
     )
+    readme = links["of_the_readme"]("[a](tutorials/README.rst), [b](docs/limits.md#padding), [c](#install)")
+    assert readme == "[a](docs/_generated/tutorials/index), [b](docs/limits.md#padding), [c](#install)"
     assert not [p.name for p in (ROOT / "docs").glob("*.md") if "](../" in links["of_the_site"](p.read_text())]
 
 

@@ -56,7 +56,7 @@ OF_ROLLING = {"WINDOWS", "MERGED"}  # patched down in tests/test_series.py
 OF_THREADS = {"SHARED"}  # tests run with one, see tests/test_threads.py
 OF_KNOWN = {"NOTED", "SHAPES", "KEPT", "KEPT_SIZE"}  # what they decide is compared in tests/test_known_masks.py
 OF_FRAMES = {"FRAME"}  # both ways are taken in tests/test_containers.py
-OF_FLAT = {"TRIED", "FEW", "DRAWS"}  # what the check of a flat module tries
+OF_FLAT = {"TRIED", "TELLING", "DRAWS"}  # what the check of a flat module tries
 OF_ATTENTION = {"TOGETHER"}  # both ways are taken in tests/test_packed_attention.py
 # tests/test_gpu_kernels.py makes blocks of them that small tensors exceed
 OF_GPUS = {f"GPU_{name}" for name in ["TILE", "COLUMNS", "PROGRAMS", "STEPS", "SPLITS", "WHOLE", "BESIDE", "NARROW"]}

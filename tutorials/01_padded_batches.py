@@ -48,6 +48,7 @@ order = torch.randperm(len(visits.values))
 learn, held_out = histories(visits, order[:220]), histories(visits, order[220:])
 sizes = [len(patient) for patient in visits.values]
 print(f"{len(sizes)} patients, {min(sizes)} to {max(sizes)} visits, {len(LABS)} values")
+print("training three networks, a few seconds each ...")
 
 # %%
 # The network
@@ -213,5 +214,6 @@ saved = {name: 1 - errors["masked"][1] / both[1] for name, both in errors.items(
 print(
     "\nWith a mask, a patient gets the same prediction alone and in any batch.  Alone, "
     f"its error is {saved['lengths by hand']:.0%} lower than with lengths by hand, and "
-    f"{saved['zeros']:.0%} lower than with zeros."
+    f"{saved['zeros']:.0%} lower than with zeros.  In batches, its error is "
+    f"{errors['masked'][0] / errors['lengths by hand'][0] - 1:+.0%} beside lengths by hand."
 )

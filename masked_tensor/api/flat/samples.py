@@ -92,4 +92,4 @@ def is_telling(outputs: list[Tensor]) -> bool:
     if not outputs:
         return True
     values = torch.cat([x.real.flatten().double() for x in outputs])
-    return len(values.round(decimals=2).unique()) > min(settings.FEW, len(values) // 2)
+    return len(values.round(decimals=2).unique()) > min(settings.TELLING, len(values) // 2)
