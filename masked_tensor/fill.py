@@ -104,7 +104,7 @@ def can_write(data: Tensor) -> bool:
 def fill_outside(data: Tensor, mask: Tensor, fill: complex) -> Tensor:
     """``where(mask, data, fill)``; ``mask`` broadcasts to ``data``'s shape."""
     if _small(data, mask, settings.SMALL_ZERO if fill == 0 else settings.SMALL_OTHER) or not can_fill_bits(data):
-        own = FILLS.get(data.device.type)
+        own = FILLS.get(data.device.type) if FILLS else None
         if own is not None and can_write(data):
             out = torch.empty_like(data)
             if own(data, mask, fill, out):
@@ -150,7 +150,7 @@ def zero_outside_(data: Tensor, mask: Tensor) -> None:
 def write_constant_(data: Tensor, mask: Tensor, fill: complex = 0) -> None:
     """The same of any constant, if ``can_write``: one launch on any device, without a tensor for the constant."""
     data = data.data
-    own = FILLS.get(data.device.type)
+    own = FILLS.get(data.device.type) if FILLS else None
     if own is None or not own(data, mask, fill, data):
         torch.where(mask, data, _constant(fill, data), out=data)
 

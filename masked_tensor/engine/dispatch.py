@@ -27,6 +27,7 @@ from .boundary import lengths, vmap
 from .boundary import packed as packed_boundary
 from .boundary import packing_report as report
 from .boundary.enter_leave import enter, enter_each, enter_masked, leave, record_closed, watch_grad_fn
+from .boundary.packed import SEQUENCES
 from .boundary.sparse import run_sparse_rule, sparse_error
 from .compiled import cache_key
 from .rule_checks import check_results, refuse_masked
@@ -134,7 +135,9 @@ def _make_view_kernel(entry: Entry) -> Callable[..., Any]:
 def _make_fast_kernel(entry: Entry) -> Callable[..., Any]:
     """The kernel of most ops: as in ``run_op``, without its calls."""
     rule, closed = entry.rule, entry.op.closed
-    named_tensors = any("Tensor" in str(a.type) for a in schema(entry.overload).arguments if a.kwarg_only)
+    tensors = [a for a in schema(entry.overload).arguments if "Tensor" in str(a.type)]
+    named_tensors = any(a.kwarg_only for a in tensors)
+    lists = SEQUENCES if any("List" in str(a.type) for a in tensors) else ()
 
     def functional(*args: Any, **kwargs: Any) -> Any:
         recording = is_grad_enabled()
@@ -157,7 +160,7 @@ def _make_fast_kernel(entry: Entry) -> Callable[..., Any]:
                     a = enter_masked(a, recording)
                 if a.data.layout is not STRIDED:
                     return run_op(entry, args, kwargs, recording)
-            elif kind is list or kind is tuple:
+            elif kind in lists:
                 a = enter_each(a, recording)
                 if a is None or layouts.any_sparse(a):
                     return run_op(entry, args, kwargs, recording)

@@ -85,13 +85,13 @@ def _stack_masks(parts: Sequence[Tensor], dim: int, shape: Sequence[int]) -> Ten
 
 
 def _cat_masks(parts: Sequence[Tensor], dim: int, shape: Sequence[int]) -> Tensor:
-    first, *others = parts
-    if masks.is_constant(first, dim) and all(masks.same_rows(first, m) for m in others):  # of one, as rotary embeddings
-        return masks.with_rows_of(first, shape[dim], dim)
+    constant = all(masks.is_constant(m, dim) for m in parts)
+    if constant and all(masks.same_rows(parts[0], m) for m in parts):  # of one, as rotary embeddings
+        return masks.with_rows_of(parts[0], shape[dim], dim)
     for d in range(len(shape)):
         if d != dim and shape[d] > 0 and all(m.stride(d) == 0 or m.shape[d] == 1 for m in parts):
             parts = [m.narrow(d, 0, 1) for m in parts]
-    if all(masks.is_constant(m, dim) for m in parts):
+    if constant:
         first, *others = (m.narrow(dim, 0, 1) for m in parts)
         if all(masks.same_memory(first, m) for m in others):  # parts of one tensor, as rotary embeddings join them
             return masks.expand_to(first, shape)
