@@ -26,6 +26,8 @@ from torch.nn.parallel import DistributedDataParallel
 
 import masked_tensor as mt
 
+from .helpers.ranks import start_ranks
+
 ROWS = 24
 WRAPPERS = ("ddp", "fsdp2", "fsdp1", "tensor", "pipeline")
 Loss = Callable[[Tensor, Tensor], Tensor]
@@ -214,12 +216,11 @@ def work(rank: int, ranks: int, folder: str, wrappers: tuple[str, ...], several:
 
 
 def worst_errors(
-    ranks: int, wrappers: tuple[str, ...] = WRAPPERS, several: tuple[int, ...] = (1, 2, 3), start: str = "spawn"
+    ranks: int, wrappers: tuple[str, ...] = WRAPPERS, several: tuple[int, ...] = (1, 2, 3)
 ) -> dict[Case, float]:
     """The greatest absolute error of each configuration over all ranks."""
     with tempfile.TemporaryDirectory() as folder:
-        given = ranks, folder, wrappers, several
-        torch.multiprocessing.start_processes(work, given, nprocs=ranks, start_method=start)
+        start_ranks(work, ranks, folder, wrappers, several)
         found = [torch.load(Path(folder) / f"{rank}.pt") for rank in range(ranks)]
     return {key: max(each[key] for each in found) for key in found[0]}
 
@@ -233,8 +234,7 @@ if __name__ == "__main__":
     options = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     for time, number in itertools.product(range(options.again), options.ranks):
-        start = "spawn" if options.again == 1 else "fork"  # which is done sooner
-        errors = worst_errors(number, tuple(options.wrappers), tuple(options.parts), start)
+        errors = worst_errors(number, tuple(options.wrappers), tuple(options.parts))
         if time == 0:
             for key, value in errors.items():
                 print(number, "ranks", *key, "parts", f"{value:.1e}", flush=True)

@@ -27,6 +27,7 @@ import masked_tensor as mt
 
 from .distributed import LOSSES, data, gradients, model, shard, shared, wrapped
 from .distributed import without_sync as wrapper_without_sync
+from .helpers.ranks import start_ranks
 
 WRAPPERS = ("plain", "plain sum", "ddp", "fsdp2", "fsdp2 sum", "tensor")
 EVENTS = ("none", "raises", "raises before", "skips", "skips inside", "empty", "masked", "all masked", "retries")
@@ -233,10 +234,10 @@ def work(rank: int, ranks: int, folder: str, cases: list[Case]) -> None:
     dist.destroy_process_group()
 
 
-def worst_errors(ranks: int, cases: list[Case], start: str = "spawn") -> dict[Case, float]:
+def worst_errors(ranks: int, cases: list[Case]) -> dict[Case, float]:
     """The greatest absolute error of each configuration over all ranks."""
     with tempfile.TemporaryDirectory() as folder:
-        torch.multiprocessing.start_processes(work, (ranks, folder, cases), nprocs=ranks, start_method=start)
+        start_ranks(work, ranks, folder, cases)
         found = [torch.load(Path(folder) / f"{rank}.pt") for rank in range(ranks)]
     return {key: max(each[key] for each in found) for key in found[0]}
 
@@ -260,10 +261,10 @@ def clash(rank: int, ranks: int, folder: str, case: Case) -> None:
     os._exit(0)  # the groups of a rank that failed may not be left in order
 
 
-def clashes(ranks: int, case: Case, start: str = "spawn") -> list[tuple[str, float]]:
+def clashes(ranks: int, case: Case) -> list[tuple[str, float]]:
     """The error of each rank that lives, and its seconds."""
     with tempfile.TemporaryDirectory() as folder:
-        torch.multiprocessing.start_processes(clash, (ranks, folder, case), nprocs=ranks, start_method=start)
+        start_ranks(clash, ranks, folder, case)
         paths = [Path(folder) / f"{rank}.pt" for rank in range(ranks)]
         return [torch.load(path) for path in paths if path.exists()]
 
@@ -275,17 +276,16 @@ if __name__ == "__main__":
     parser.add_argument("--losses", nargs="*", default=tuple(LOSSES))
     parser.add_argument("--events", nargs="*", default=EVENTS)
     parser.add_argument("--one-sided", nargs="*", default=ONE_SIDED)
-    parser.add_argument("--start", default="fork")
     options = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     for number in options.ranks:
         wanted = configurations(tuple(options.wrappers), tuple(options.losses), tuple(options.events))
-        errors = worst_errors(number, wanted, options.start) if wanted else {}
+        errors = worst_errors(number, wanted) if wanted else {}
         for key, value in errors.items():
             if not value < 1e-12:
                 print(number, "ranks", *key, f"{value:.1e}", flush=True)
         worst = max(errors.values(), default=0)
         print(f"{number} ranks, {len(errors)} configurations: at most {worst:.1e}", flush=True)
         for kind, event in product(("plain", "ddp", "fsdp2"), options.one_sided if number > 1 else ()):
-            found = clashes(number, (kind, "squares", event), options.start)
+            found = clashes(number, (kind, "squares", event))
             print(number, "ranks", kind, event, [(text[:90], round(seconds, 1)) for text, seconds in found], flush=True)

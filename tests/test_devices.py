@@ -4,7 +4,6 @@
 """
 
 import contextlib
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,6 +19,7 @@ from masked_tensor.errors import MaskedValueError, UnsupportedOpError
 
 from .helpers import database, harness
 from .helpers.harness import Masked, is_record
+from .helpers.reads import no_sync
 from .helpers.trees import tree_leaves, tree_map
 from .laws import plain_runs
 from .oracles import FAMILY, ORACLES
@@ -133,21 +133,6 @@ def test_nothing_is_made_on_another_device(name: str) -> None:
 
 
 WAITS = "called a synchronizing CUDA operation"  #: what torch says of a wait that is an error
-
-
-@contextlib.contextmanager
-def no_sync(device: str, allowed: bool) -> Iterator[None]:
-    """On a GPU, an error for every synchronisation, unless it is ``allowed``."""
-    if device == "cpu" or allowed:
-        yield
-        return
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch's own: a prototype
-        torch.cuda.set_sync_debug_mode("error")
-    try:
-        yield
-    finally:
-        torch.cuda.set_sync_debug_mode("default")
 
 
 def results(case: database.Sample, device: str, payload: float, allowed: bool) -> tuple[list[Any], list[Any]]:

@@ -21,7 +21,8 @@ import masked_tensor as mt
 from masked_tensor.compat import IS_OLD
 from masked_tensor.engine.boundary import intermediates
 
-from .test_devices import NoReads, no_sync
+from .helpers.reads import no_sync
+from .test_devices import NoReads
 
 ROWS, WIDTH = 4100, 128  # more elements than any number of settings.py that decides by them
 

@@ -5,11 +5,13 @@ from unittest import mock
 
 import pytest
 import torch
-from torch import distributed, multiprocessing, nn
+from torch import distributed, nn
 
 import masked_tensor as mt
 from masked_tensor.engine.tensor import pair_of
 from masked_tensor.testing import assert_close
+
+from .helpers.ranks import start_ranks
 
 pytestmark = pytest.mark.skipif(not distributed.is_available(), reason="torch was built without torch.distributed")
 
@@ -50,7 +52,7 @@ def steps(module: nn.Module, ranks: list[int], dtype: torch.dtype) -> list[torch
     return [*found, module.weight.grad, module.bias.grad]
 
 
-def run(rank: int, folder: Path) -> None:
+def run(rank: int, _: int, folder: Path) -> None:
     """What one rank does.  torch asks for a GPU before it synchronizes, though gloo and these rules need none."""
     torch.set_num_threads(1)
     distributed.init_process_group("gloo", f"file://{folder}/meeting", rank=rank, world_size=len(SIZES))
@@ -61,12 +63,12 @@ def run(rank: int, folder: Path) -> None:
 
 
 def test_two_ranks_are_one_batch(tmp_path):
-    multiprocessing.spawn(run, (tmp_path,), len(SIZES))
-    ranks = [torch.load(tmp_path / f"{rank}.pt") for rank in range(len(SIZES))]
+    start_ranks(run, len(SIZES), tmp_path)
+    loaded = [torch.load(tmp_path / f"{rank}.pt") for rank in range(len(SIZES))]
     for case, (momentum, dtype) in enumerate(CASES):
         tolerance = {"atol": 1e-4, "rtol": 1e-5} if dtype is torch.float32 else {"atol": 0.1, "rtol": 0.02}
         expected = steps(norm(nn.BatchNorm1d, momentum), [0, 1], dtype)
-        for i, (whole, *parts) in enumerate(zip(expected, *(rank[case] for rank in ranks), strict=True)):
+        for i, (whole, *parts) in enumerate(zip(expected, *(rank[case] for rank in loaded), strict=True)):
             if i >= len(expected) - 2:  # torch leaves adding up the parameters' gradients to DistributedDataParallel
                 torch.testing.assert_close(sum(parts), whole, **tolerance)
             elif whole.dim() == 3:

@@ -23,7 +23,7 @@ from masked_tensor.api.losses import masked_losses
 from masked_tensor.compat import IS_OLD
 
 from .helpers.ranks import gathered
-from .test_devices import no_sync
+from .helpers.reads import no_sync
 
 COUNT = int(os.environ.get("MASKED_TENSOR_LOSSES", "200"))
 GARBAGE = float("nan"), float("inf"), -float("inf"), 1e30, -7.0

@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import distributed as dist
 
+PRELOADED = ["masked_tensor", "pytest", "torch.distributed.fsdp", "torch.distributed.tensor"]
+
 
 def _work(rank: int, ranks: int, folder: str, act: Callable[..., Any], args: tuple[Any, ...]) -> None:
     torch.set_num_threads(1)
@@ -18,10 +20,16 @@ def _work(rank: int, ranks: int, folder: str, act: Callable[..., Any], args: tup
     dist.destroy_process_group()
 
 
+def start_ranks(work: Callable[..., None], ranks: int, *args: Any) -> None:
+    """``work(rank, ranks, *args)`` on each rank: a copy of one process that has imported what they all import."""
+    torch.multiprocessing.get_context("forkserver").set_forkserver_preload(PRELOADED)
+    torch.multiprocessing.start_processes(work, (ranks, *args), ranks, start_method="forkserver")
+
+
 def gathered(ranks: int, act: Callable[..., Any], *args: Any) -> list[Any]:
     """What ``act(rank, ranks, *args)``, a function of a module, returns on each rank."""
     with tempfile.TemporaryDirectory() as folder:
-        torch.multiprocessing.spawn(_work, (ranks, folder, act, args), nprocs=ranks)
+        start_ranks(_work, ranks, folder, act, args)
         return [torch.load(Path(folder) / f"{rank}.pt") for rank in range(ranks)]
 
 
