@@ -31,6 +31,8 @@ QUICK = ("choose", "reduction", "moment", "normalize", "order", "loss")
 DECLARED = {
     "argwhere": "its result has a size that values decide",
     "histc": "it counts the valid entries, whose number is read on the host",
+    "histogram": "as histc",
+    "histogramdd": "as histc",
     "item": "a masked entry is asked for",
     "as_strided.partial_views": "its sample looks before the tensor's own memory",
     "cdist": "docs/limits.md",

@@ -273,13 +273,20 @@ def affine_grid(op: OpOverload, theta: Pair, size: Sequence[int], align_corners:
 
 
 def by_factor(op: OpOverload, x: Pair, output_size: Sequence[int] | None, *rest: Any, rule: Any, **params: Any) -> Pair:
-    """The overloads that take a size or scale factors (last argument): compilers take them apart in another way."""
+    """The overloads that take a size or scale factors (last argument)."""
     *settings, factors = rest
-    dims = params["dims"]
+    asked, dims = output_size, params["dims"]
     if output_size is None:
         sizes = x.data.shape[-dims:]
         output_size = [math.floor(size * factor) for size, factor in zip(sizes, factors, strict=True)]
-    result: Pair = rule(op.overloadpacket.default, x, output_size, *settings, *(factors or ()), **params)
+
+    def as_asked(x: Tensor, output_size: Sequence[int], *rest: Any) -> Tensor:
+        """Compilers take this overload apart; of the other not all have a gradient at sizes that are free."""
+        result: Tensor = op(x, asked, *settings, factors)
+        return result
+
+    plain = as_asked if rule is interpolate else op.overloadpacket.default
+    result: Pair = rule(plain, x, output_size, *settings, *(factors or ()), **params)
     return result
 
 
