@@ -406,6 +406,8 @@ def test_inverted_masks() -> None:
 def test_arguments_of_another_kind() -> None:
     x: Any = mt.masked_tensor([[1.0, None], [3.0, 4.0]])
     wrong: Any = 1.5
+    named: Any = mt.std
+    refused(TypeError, lambda: named(x, ddof=1), """std() got an unexpected keyword argument 'ddof'; use correction=""")
     refused(TypeError, lambda: mt.cat([x], dim=wrong), """dim must be an int, got float""")
     refused(
         IndexError,

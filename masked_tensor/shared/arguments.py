@@ -7,12 +7,14 @@ import dis
 import inspect
 import re
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Number, Real
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import torch
 from torch import Tensor
+
+from .keywords import hint
 
 WRONG = (TypeError, AttributeError, LookupError, OverflowError, UnboundLocalError, AssertionError, ValueError)
 _LARGEST = torch.iinfo(torch.int64).max
@@ -22,12 +24,14 @@ _INSIDE = re.compile(r"to unpack|index out of range$")  #: what Python says of a
 
 
 def explain(function: Callable[..., Any], args: Any, kwargs: Any, error: Exception) -> None:
-    """Raises a TypeError that names the first argument of a type that the signature does not have; or does nothing."""
+    """Raises a TypeError that names the first argument of a wrong type, or what to write for a keyword; or returns."""
     if isinstance(error, ValueError | IndexError) and not _INSIDE.search(str(error)):
         return
+    signature = inspect.signature(function)
     try:
-        bound = inspect.signature(function).bind(*args, **kwargs)
+        bound = signature.bind(*args, **kwargs)
     except TypeError:
+        _explain_keyword(list(signature.parameters), kwargs, error)
         return
     kinds = _annotations(function)
     for name, value in bound.arguments.items():
@@ -45,6 +49,13 @@ def explain(function: Callable[..., Any], args: Any, kwargs: Any, error: Excepti
         raise TypeError(
             f"{_name(function)}: argument {name!r} must be {_words(kind)}, got {type(value).__name__}{shown}"
         ) from error
+
+
+def _explain_keyword(has: Sequence[str], given: Iterable[str], error: Exception) -> None:
+    """Raises what Python says of a keyword that the function does not have, with a hint, if there is one."""
+    keyword = next((name for name in given if name not in has), "")
+    if f"argument {keyword!r}" in str(error) and (words := hint(keyword, has)):
+        raise TypeError(f"{error}; {words}") from error
 
 
 def is_said(error: BaseException) -> bool:
