@@ -25,6 +25,7 @@ def test_the_line_of_a_name_runs(name: str, tmp_path: Path) -> None:
     if "filename" in other_names.LINES[name]:
         pytest.importorskip("safetensors")
         mt.save_file({"x": x}, filename)
+    polars = pytest.importorskip("polars") if "polars" in name else None
     room = {
         "masked_tensor": masked_tensor,
         "torch": torch,
@@ -34,7 +35,9 @@ def test_the_line_of_a_name_runs(name: str, tmp_path: Path) -> None:
         "data": torch.ones(2, 3),
         "mask": torch.ones(2, 3) > 0,
         "lengths": [3, 1],
-        "frame": pd.DataFrame({"a": pd.array([1, None], dtype="Int64")}),
+        "pandas": pd,
+        "polars": polars,
+        "frame": pd.DataFrame({"a": pd.array([1, None], dtype="Int64"), "b": [1.0, 2.0]}),
         "array": np.ones(3),
         "matrix": scipy_sparse.eye_array(3),
         "filename": filename,
@@ -55,6 +58,12 @@ def test_an_error_names_the_line(name: str) -> None:
         assert str(raised.value).endswith(f"has no attribute {name!r}; write {other_names.LINES[name]}")
         told += 1
     assert told
+
+
+def test_a_table_goes_back_to_pandas_with_its_columns() -> None:
+    frame = pd.DataFrame({"a": [1.0, None], "b": [3.0, 4.0]})
+    back = eval(other_names.LINES["to_pandas"], {"pandas": pd, "frame": frame, "x": mt.masked_invalid(frame)})
+    pd.testing.assert_frame_equal(back, frame)
 
 
 def test_another_name_has_pythons_own_error() -> None:

@@ -21,6 +21,9 @@ from .state import State, add, cleared, empty_state
 class RunningStatistics(nn.Module):
     """Statistics of the columns of data that come in batches; called, it standardises.
 
+    ``stats(x)`` divides by the population standard deviation (correction 0), as scikit-learn's ``StandardScaler`` does,
+    whatever ``correction`` is.
+
     ``update`` adds a batch, ``merge`` adds what another object has seen, ``all_reduce`` adds up all ranks. The result
     is that of all data at once, for any split and any order. What is masked takes no part. A NaN that is valid makes
     the statistics of its column NaN, as in torch; mask it first (:func:`masked_invalid`). A call that raises changes

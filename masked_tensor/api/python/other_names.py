@@ -11,6 +11,8 @@ _BY_GROUP = (
     "include_self=False)"
 )
 
+_FRAME = "pandas.DataFrame(x.to_numpy_ma(), columns=frame.columns)"
+
 #: What to write for each; ``x`` is a masked tensor.
 LINES: dict[str, str] = {
     # pandas
@@ -37,6 +39,10 @@ LINES: dict[str, str] = {
     "ewm": "torch.stack([torch.stack([masked_tensor.average(c[:n], weights=0.5 ** torch.arange(n).flip(0)) "
     "for n in range(1, len(c) + 1)]) for c in x.T], 1)",
     "describe": "masked_tensor.RunningStatistics(x.shape[1], sketch=True).update(x).to_pandas()",
+    "to_pandas": _FRAME,
+    "to_frame": _FRAME,
+    "to_dataframe": _FRAME,
+    "to_polars": "polars.DataFrame(masked_tensor.to_arrow(x, frame.columns))",
     "nunique": "[len(column.compressed().unique()) for column in x.T]",
     "value_counts": "masked_tensor.unique(x, return_counts=True)",
     "rank": "masked_tensor.rankdata(x, dim=0)",

@@ -101,6 +101,8 @@ def mean() -> Tensor:
         RuntimeError: ``input`` is neither floating point nor complex; give it such a ``dtype``.
 
     Example:
+        >>> mt.masked_tensor([[1.0, None, 3.0], [None, None, None]]).mean(1)
+        masked_tensor([2.0000, --], valid=1/2)
         >>> x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
         >>> m = torch.tensor([[True, False, True], [False, False, False]])
         >>> mt.mean(x, 1, mask=m)

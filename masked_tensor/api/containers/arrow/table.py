@@ -58,11 +58,12 @@ class ArrowTable:
 
 @names_arguments
 def to_arrow(x: Tensor, names: str | Sequence[str] | None = None) -> ArrowTable:
-    """A table of the columns of ``x``, with nulls where it is masked, for any library that speaks Arrow.
+    """A table of ``x`` with column ``names``, null where it is masked, for pandas, polars and all that reads Arrow.
 
     The result has Arrow's PyCapsule interface, by nanoarrow or pyarrow, of which one must be installed
     (``pip install nanoarrow``): ``pyarrow.table``, ``pyarrow.record_batch``, ``polars.DataFrame``,
-    ``pandas.DataFrame.from_arrow`` and DuckDB take it.
+    ``pandas.DataFrame.from_arrow`` and DuckDB take it. Without either,
+    ``pandas.DataFrame(x.to_numpy_ma(), columns=names)`` has the columns back.
 
     Values stay where they are if the entries of a column lie together, as those of one dimension do, and those of
     ``masked_tensor(table)``: a write into ``x`` is then seen in the table. Others are copied once. The mask becomes one
