@@ -195,7 +195,7 @@ def test_containers() -> None:
     refused(
         ValueError,
         lambda: make(pd.DataFrame({"a": [2**53 + 1], "b": [0.5]})),
-        """column 'a' of the table holds 9007199254740993, which is no number of float64, the common dtype of its columns; take that column by itself, or give dtype=torch.float64, which rounds it""",
+        """column 'a' of the table holds 9007199254740993, which is not a number of float64, the common dtype of its columns; take that column by itself, or give dtype=torch.float64, which rounds it""",
     )
     refused(
         TypeError,
@@ -241,7 +241,7 @@ def test_containers() -> None:
     refused(
         TypeError,
         lambda: pa.array(make(1.0)),
-        """a 0-d masked tensor is no arrow column; use x.reshape(1), or x.tolist() for its value""",
+        """a 0-d masked tensor is not an Arrow column; use x.reshape(1), or x.tolist() for its value""",
     )
     refused(TypeError, lambda: pa.array(make(ones(2).bfloat16())), """arrow has no type for bfloat16; use x.float()""")
 
@@ -1688,7 +1688,7 @@ def test_modes_and_rows() -> None:
     refused(
         KeyError,
         lambda: mt.explain(mt.rolling),
-        """'rolling' belongs to this package and is no operator: help(masked_tensor.rolling) describes it""",
+        """'rolling' of this package is not an operator: help(masked_tensor.rolling) describes it""",
     )
     refused(
         ValueError,

@@ -101,7 +101,7 @@ def test_an_integer_that_is_not_exact_is_named_with_its_column(make: Callable[..
         table = make({"x": [0.5, NAN], "id": [2**53, wrong]})
         for door in (mt.masked_tensor, mt.masked_invalid, lambda t: mt.masked_equal(t, 0)):
             with pytest.raises(
-                ValueError, match=f"column 'id' of the table holds {wrong}, which is no number of float"
+                ValueError, match=f"column 'id' of the table holds {wrong}, which is not a number of float"
             ):
                 door(table)
         assert mt.masked_invalid(table, dtype=torch.float64).tolist() == [[0.5, 2.0**53], [None, float(wrong)]]

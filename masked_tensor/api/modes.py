@@ -111,7 +111,7 @@ def meaning(
 
 
 def strict() -> Choice:
-    """A context in which every convenience is an error, for tests, evaluation and the search for a wrong number.
+    """A context in which every convenience is an error, for tests, evaluation and debugging.
 
     Inside of it these raise:
 

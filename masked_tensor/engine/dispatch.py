@@ -281,7 +281,7 @@ def register_rule(
     batched: bool = False,
     **params: Any,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Decorator that makes a function the rule of an operator: what it does with masked tensors.
+    """Decorator that registers a function as the rule of an operator: what it does with masked tensors.
 
     The function gets the operator's arguments, each masked tensor as a :class:`Pair`, and returns a Pair, or a tuple of
     them. Autograd records what it does with plain tensors; see :class:`Pair` for what it owes the gradients. The

@@ -1324,8 +1324,8 @@ class Methods(Tensor):
 
         Raises:
             TypeError: ``x`` is not a MaskedTensor.
-            ValueError: ``x`` is no strided batch ``(B, T, ...)``, a sequence has masked steps between valid ones, or a step
-                is valid in part; or ``x`` was packed with its lengths, which an op did not keep.
+            ValueError: ``x`` is not a strided batch ``(B, T, ...)``, a sequence has masked steps between valid ones, or a
+                step is partly valid; or ``x`` was packed with its lengths, which an op did not keep.
             IndexError: ``dim`` is out of range.
             UnsupportedOpError: It is called in compiled code that does not leave it to eager code.
 
@@ -1352,9 +1352,9 @@ class Methods(Tensor):
 
         Raises:
             TypeError: ``x`` is not a MaskedTensor, or ``lengths`` are not integers.
-            ValueError: ``x`` is no strided batch ``(B, T, ...)``; without ``lengths``, a sequence has masked steps between
-                valid ones, or a step is valid in part; ``lengths`` are not one number from 0 to T for each sequence, or
-                contradict those of a packed ``x``; a step past an end is valid; or ``x`` was packed with its lengths,
+            ValueError: ``x`` is not a strided batch ``(B, T, ...)``; without ``lengths``, a sequence has masked steps
+                between valid ones, or a step is partly valid; ``lengths`` are not one number from 0 to T for each sequence,
+                or contradict those of a packed ``x``; a step past an end is valid; or ``x`` was packed with its lengths,
                 which an op did not keep.
             IndexError: ``dim`` is out of range.
             UnsupportedOpError: It is called in compiled code that does not leave it to eager code.
@@ -1383,8 +1383,8 @@ class Methods(Tensor):
 
         Raises:
             TypeError: ``x`` is not a MaskedTensor, or ``lengths`` are not integers.
-            ValueError: ``x`` is no strided batch ``(B, T, ...)``, a sequence has masked steps between valid ones, or a step
-                is valid in part; ``lengths`` are not one number from 0 to T for each sequence, or a step within them is
+            ValueError: ``x`` is not a strided batch ``(B, T, ...)``, a sequence has masked steps between valid ones, or a
+                step is partly valid; ``lengths`` are not one number from 0 to T for each sequence, or a step within them is
                 masked, or one past an end valid.
             IndexError: ``dim`` is out of range.
             UnsupportedOpError: It is called in compiled code that does not leave it to eager code.
@@ -1412,8 +1412,8 @@ class Methods(Tensor):
 
         Raises:
             TypeError: ``x`` is not a MaskedTensor.
-            ValueError: ``x`` is no strided batch ``(B, T, ...)``, a sequence has masked steps between valid ones, or a step
-                is valid in part.
+            ValueError: ``x`` is not a strided batch ``(B, T, ...)``, a sequence has masked steps between valid ones, or a
+                step is valid in part.
             RuntimeError: A sequence has no steps, or ``enforce_sorted`` is True and the sequences are in another order.
             UnsupportedOpError: It is called in compiled code that does not leave it to eager code.
 

@@ -17,7 +17,7 @@ def register_kernel(
     serves: Callable[..., str | None] | None = None,
     twice: Callable[..., Sequence[Any]] | None = None,
 ) -> None:
-    """Adds a kernel, which is asked before those that are there; a call that it does not serve goes to them.
+    """Adds a kernel that is tried before the existing ones, which get the calls that it declines.
 
     All functions get the tensors of the op (data and mask first), then its options. What is traced, wrapped by a
     transform or on another device never reaches it. A kernel that is not made of torch's own ops is hidden from tracers
@@ -56,7 +56,7 @@ def register_kernel(
 
 
 def run_kernel(name: str, formula: Callable[..., Any], tensors: tuple[Tensor | None, ...], *options: Any) -> Any:
-    """What a kernel computes where one is registered by that name and serves the call, else what a formula computes.
+    """The result of the kernel registered under that name, if it accepts the call, else of a formula.
 
     A rule asks for it once, and names no device. The formula computes what is traced, wrapped by a transform or on a
     device without a kernel, and gives second derivatives.
@@ -66,7 +66,7 @@ def run_kernel(name: str, formula: Callable[..., Any], tensors: tuple[Tensor | N
         formula (callable): ``(*tensors, *options)`` to a tensor, or a tuple of tensors, by torch's own ops.
         tensors (tuple of Tensor or None): The data, of any shape and dtype, whose device is asked for a kernel; then
             the mask and others.
-        *options (object): What is no tensor.
+        *options (object): What is not a tensor.
 
     Returns:
         Tensor or tuple: What ``formula`` returns, of the same shapes and dtypes.

@@ -32,7 +32,7 @@ def sparse_rule(
     masked: Sequence[str | int] = (),
     free: Sequence[str | int] = (),
 ) -> Any:
-    """Decorator that makes a function the rule of an operator for sparse masked tensors.
+    """Decorator that registers a function as the rule of an operator for sparse masked tensors.
 
     The function gets each sparse argument as a :class:`Pair` of a sparse tensor and its sparse mask, and returns a
     Pair. It is called if all arguments are what is declared here; other calls raise UnsupportedOpError, which names
@@ -78,7 +78,7 @@ def packed_rule(
     masked: Sequence[str | int] = (),
     free: Sequence[str | int] = (),
 ) -> Any:
-    """Decorator that makes a function the rule of an operator for packed masked tensors.
+    """Decorator that registers a function as the rule of an operator for packed masked tensors.
 
     The function gets each packed argument as a :class:`Packed` record, other masked ones as a :class:`Pair`, and
     returns a Packed, a Pair or a plain tensor. It is called if all arguments are what is declared here. For other
@@ -172,7 +172,7 @@ def packed_features(dims: int = 1) -> StorageRule:
 
 @names_arguments
 def sparse_reduction(function: SegmentFunction) -> StorageRule:
-    """The sparse rule of a reduction, made of a function on segments.
+    """The sparse rule of a reduction, made from a function on segments.
 
     The operator's arguments that its rule calls ``dim`` and ``keepdim`` say what is reduced; without ``dim`` it is
     everything. The others have the names that they have in the operator's schema, and are handed to ``function`` by
@@ -220,7 +220,7 @@ def sparse_reduction(function: SegmentFunction) -> StorageRule:
 
 @names_arguments
 def packed_reduction(function: SegmentFunction) -> StorageRule:
-    """The packed rule of a reduction, made of a function on segments.
+    """The packed rule of a reduction, made from a function on segments.
 
     Over time each sequence is a segment. Over features, or over all dimensions, the operator itself runs on the stored
     values. Over time and features together the tensor is unpacked. The arguments are read as

@@ -286,7 +286,7 @@ def average(input: T, dim: Dim=None, weights: Tensor | None=None, *, keepdim: bo
     """The weighted mean of the valid entries along ``dim``: ``sum(weights * x) / sum(weights)``.
 
     An entry counts where ``input`` and its weight are valid. Where none does, a plain result is NaN and that of a
-    MaskedTensor is masked. Weights that add up to 0 give what the division gives. Gradients flow to both. Without
+    MaskedTensor is masked. Weights that add up to 0 give the quotient (NaN or inf). Gradients flow to both. Without
     weights it is :func:`mean`.
 
     Args:
@@ -432,7 +432,7 @@ def binary_cross_entropy(input: MaskedTensor, target: Tensor, weight: Tensor | N
         TypeError: An operand is not a tensor, or a mask is not a plain bool or int tensor.
         ValueError: ``reduction`` is not one of the allowed values, or a mask does not broadcast to its operand or lies
             on another device.
-        RuntimeError: The shapes do not broadcast, or a valid entry of ``input`` is no probability.
+        RuntimeError: The shapes do not broadcast, or a valid entry of ``input`` is not a probability.
         UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
 
     Example:
@@ -1131,7 +1131,7 @@ def interpolate(input: T, dim: int | None=None, *, lengths: Lengths=None, paddin
 
     Raises:
         TypeError: ``input`` is not a tensor, ``mask`` is not a plain bool or int tensor, ``lengths`` or ``max_gap``
-            are no integers, or ``index`` is no plain tensor of real numbers.
+            are not integers, or ``index`` is not a plain tensor of real numbers.
         ValueError: ``limit`` or ``max_gap`` is below 1, a choice is not one of the allowed values, ``index`` has
             another shape, does not rise or is not finite, ``input`` is 0-d, has several dimensions and no ``dim``, or
             may be padded and has no ``lengths``; these are not one number from 0 to T for each sequence, or a step past
@@ -1325,7 +1325,7 @@ def log_prob(distribution: torch.distributions.Distribution, value: T, *, mask: 
         where nothing of an event is valid; else plain, and NaN there.
 
     Raises:
-        TypeError: ``distribution`` is no distribution, ``value`` is not a tensor, or ``mask`` is not a plain
+        TypeError: ``distribution`` is not a distribution, ``value`` is not a tensor, or ``mask`` is not a plain
             bool or int tensor.
         ValueError: ``value`` does not end in the event shape, or ``mask`` does not broadcast to it; torch's own, for
             valid coordinates outside of the support, as shares that add up to more than 1.
@@ -2506,7 +2506,7 @@ def quantile(input: Tensor, q: MaskedTensor, dim: Dim=None, keepdim: bool=False,
 @overload
 def quantile(input: Tensor, q: float | Sequence[float] | Tensor, dim: Dim=None, keepdim: bool=False, *, interpolation: str='linear', alphap: float=1.0, betap: float=1.0, weights: Tensor | None=None, mask: Tensor | None=None, fill_value: Number | None=None) -> Tensor: ...
 def rankdata(input: T, method: Ties='average', *, dim: int | None=None, mask: Tensor | None=None) -> T:
-    """The rank of each valid entry among the valid entries along ``dim``: 1 is the least.
+    """The rank of each valid entry among the valid entries along ``dim``: 1 is the smallest.
 
     Masked entries have no rank: a plain result is 0 there. ``argsort().argsort()`` is no rank where something is
     masked. NaN is the greatest value, and one NaN ties with another. Ranks have no gradient.
@@ -2613,7 +2613,7 @@ def rolling(input: T, window: float, dim: int | None=None, *, min_periods: int |
 
     Raises:
         TypeError: ``input`` is not a tensor, ``mask`` is not a plain bool or int tensor, ``lengths`` are not integers,
-            ``window`` is a text, or ``index`` is no plain tensor of real numbers.
+            ``window`` is a text, or ``index`` is not a plain tensor of real numbers.
         ValueError: ``window`` or ``step`` is below 1, ``min_periods`` is not between 0 and ``window``, ``index`` has
             another shape, falls or is not finite, ``closed`` is not one of the allowed values, ``input`` is 0-d, has
             several dimensions and no ``dim``, or may be padded and has no ``lengths``; these are not one number from 0
@@ -2680,7 +2680,7 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: MaskedTensor
 @overload
 def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None=None, dropout_p: float=0.0, is_causal: bool=False, *, scale: float | None=None, enable_gqa: bool=False, key_mask: Tensor | None=None) -> Tensor: ...
 def shift(input: T, periods: int=1, dim: int | None=None, *, lengths: Lengths=None, padding_side: Side='right', mask: Tensor | None=None, fill_value: Number | None=None) -> T:
-    """A time series moved by ``periods`` steps: entry ``t`` is what was at ``t - periods``, and the edge is masked.
+    """A time series moved by ``periods`` steps: entry ``t`` is the old one at ``t - periods``, and the edge is masked.
 
     A missing step moves with the others. Nothing moves into padding. Gradients flow to the entry that was taken.
 

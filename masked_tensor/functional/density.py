@@ -56,7 +56,7 @@ def log_prob(
         where nothing of an event is valid; else plain, and NaN there.
 
     Raises:
-        TypeError: ``distribution`` is no distribution, ``value`` is not a tensor, or ``mask`` is not a plain
+        TypeError: ``distribution`` is not a distribution, ``value`` is not a tensor, or ``mask`` is not a plain
             bool or int tensor.
         ValueError: ``value`` does not end in the event shape, or ``mask`` does not broadcast to it; torch's own, for
             valid coordinates outside of the support, as shares that add up to more than 1.

@@ -91,7 +91,7 @@ def check_mask(mask: Any, data: Tensor, name: str = "input") -> Tensor:
     if not isinstance(mask, Tensor) or type(mask) is MaskedTensor:
         way_out = "mask.filled(False)" if isinstance(mask, Tensor) else "torch.as_tensor(mask)"
         raise TypeError(f"{said} must be a plain tensor or None, got {type(mask).__name__}; use {way_out}")
-    if mask.is_floating_point() or mask.is_complex():
+    if mask.dtype is not torch.bool and (mask.is_floating_point() or mask.is_complex()):
         raise errors.mask_of_floats(said, mask)
     if mask.device != data.device:
         raise ValueError(

@@ -59,7 +59,7 @@ class Frame:
 
 @dataclass(slots=True, eq=False)
 class Packed:
-    """What a packed rule gets for a packed masked tensor; it writes into nothing that it holds.
+    """A packed masked tensor as a packed rule gets it; the rule does not write into its parts.
 
     Rules outside of this package read ``values``, ``inner``, ``shape`` and ``pair()`` alone. Inside of it ``grid`` says
     which tokens of the padded batch are stored, ``order`` how the dimensions of ``shape`` are made of grid and

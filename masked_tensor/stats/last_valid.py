@@ -216,7 +216,7 @@ class LastValid:
 
     @staticmethod
     def before(rows: Any) -> "dict[float, LastValid]":
-        """For each part, by its number, what comes before it.
+        """The state before each part, by the number of the part.
 
         Args:
             rows (table): What :meth:`to_arrow` gave of all parts.

@@ -19,7 +19,7 @@ from .state import State, add, cleared, empty_state
 
 
 class RunningStatistics(nn.Module):
-    """Statistics of the columns of data that come in batches; called, it standardises.
+    """Statistics of the columns of data that come in batches; calling it standardises.
 
     ``stats(x)`` divides by the population standard deviation (correction 0), as scikit-learn's ``StandardScaler`` does,
     whatever ``correction`` is.
@@ -221,7 +221,7 @@ class RunningStatistics(nn.Module):
     @staticmethod
     @names_arguments
     def merge_all(states: "Iterable[RunningStatistics]") -> "RunningStatistics":
-        """New statistics of all that the given ones have seen; they stay what they are.
+        """New statistics of all data that the given ones have seen; those do not change.
 
         They are added up in pairs, and pairs of pairs, so that of an iterator only about ``log2(n)`` are held at once.
 
@@ -257,7 +257,7 @@ class RunningStatistics(nn.Module):
 
     @torch.no_grad()
     def all_reduce(self, group: "dist.ProcessGroup | dist.device_mesh.DeviceMesh | None" = None) -> "RunningStatistics":
-        """The statistics of all ranks, the same on each; this object stays that of its own rank.
+        """The statistics of all ranks, the same on each; this object keeps those of its own rank.
 
         Args:
             group (ProcessGroup, optional): The ranks, or a one-dimensional DeviceMesh; by default the default group.
@@ -342,7 +342,7 @@ class RunningStatistics(nn.Module):
         return RunningStatistics.merge_all(travel.from_row(row, RunningStatistics) for row in travel.rows_of(rows))
 
     def map_batches(self, batches: Iterable[Any]) -> Iterator[Any]:
-        """An iterator of one record batch: the state of statistics made as these, after all batches.
+        """An iterator over one record batch: the state of statistics like these, after all batches.
 
         For engines that give a worker its part of a table in batches: ``frame.mapInArrow(stats.map_batches,
         stats.SCHEMA)`` in Spark. These statistics stay what they are.
@@ -368,7 +368,7 @@ class RunningStatistics(nn.Module):
         yield summary.library("pyarrow").record_batch(part.to_arrow())
 
     def to_pandas(self) -> Any:
-        """What is known of each column as a ``pandas.DataFrame``: the table that is printed.
+        """The statistics of each column as a ``pandas.DataFrame``: the table that is printed.
 
         Returns:
             pandas.DataFrame: A row for each column, or for each group and column, with ``count``, ``missing``,
@@ -385,7 +385,7 @@ class RunningStatistics(nn.Module):
         return summary.frame_of(self)
 
     def summary(self) -> ArrowTable:
-        """The same for whatever speaks Arrow: the table that is printed.
+        """The statistics of each column for any library that reads Arrow: the table that is printed.
 
         Returns:
             ArrowTable: For ``pyarrow.table``, ``polars.DataFrame`` and the like.
@@ -464,7 +464,7 @@ class RunningStatistics(nn.Module):
 
     @property
     def std(self) -> Tensor:
-        """The root of :attr:`var`.
+        """The square root of :attr:`var`.
 
         Example:
             >>> mt.RunningStatistics(1, correction=0).update(torch.tensor([[1.0], [5.0]])).std.tolist()
@@ -474,7 +474,7 @@ class RunningStatistics(nn.Module):
 
     @property
     def amin(self) -> Tensor:
-        """The least entry of each column, ``(features,)`` in float64; masked where nothing was valid.
+        """The smallest valid entry of each column, ``(features,)`` in float64; masked where nothing was valid.
 
         Example:
             >>> mt.RunningStatistics(1).update(torch.tensor([[1.0], [3.0]])).amin.tolist()
@@ -484,7 +484,7 @@ class RunningStatistics(nn.Module):
 
     @property
     def amax(self) -> Tensor:
-        """The greatest entry of each column, ``(features,)`` in float64; masked where nothing was valid.
+        """The largest valid entry of each column, ``(features,)`` in float64; masked where nothing was valid.
 
         Example:
             >>> mt.RunningStatistics(1).update(torch.tensor([[1.0], [3.0]])).amax.tolist()
@@ -577,7 +577,7 @@ class RunningStatistics(nn.Module):
 
     @names_arguments
     def quantile_error(self, q: float | Sequence[float] | Tensor) -> Tensor:
-        """By how much :meth:`quantile` may be off at most: the width of the bins in which the quantile lies.
+        """The largest error of :meth:`quantile`: the width of the bins in which the quantile lies.
 
         Of a sketch: the distance to the entries that are :meth:`rank_error` away.
 
@@ -599,7 +599,7 @@ class RunningStatistics(nn.Module):
         return reading.known(self._state, reading.quantiles(self._state, q)[1])
 
     def rank_error(self) -> Tensor:
-        """By how much the rank of :meth:`quantile` may be off at most, as a part of all entries; proven for any data.
+        """The largest error of the rank of :meth:`quantile`, as a fraction of all entries; proven for any data.
 
         ``quantile(q)`` lies between the exact quantiles of ``q - rank_error()`` and ``q + rank_error()``. The error of
         a sketch is usually a quarter of it or less.
@@ -658,7 +658,7 @@ class RunningStatistics(nn.Module):
         return new
 
     def forward(self, x: Any, *, group: Any = None) -> Tensor:
-        """``x`` minus the mean over the deviation, in the dtype of ``x`` (the default one for integers).
+        """``(x - mean) / deviation``, in the dtype of ``x`` (the default one for integers).
 
         The deviation has correction 0 and counts as 1 where it is 0, as in scikit-learn's ``StandardScaler``; a column
         of which nothing was seen is left as it is.

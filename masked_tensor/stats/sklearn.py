@@ -137,7 +137,7 @@ class MaskedStandardScaler(TransformerMixin, BaseEstimator):  # type: ignore[mis
             MaskedTensor or numpy.ndarray: ``(N, C)``, as ``X`` is.
 
         Raises:
-            ValueError: ``X`` is no array or tensor of so many columns.
+            ValueError: ``X`` is not an array or tensor of so many columns.
             NotFittedError: Nothing was fitted.
         """
         check_is_fitted(self)

@@ -1,4 +1,4 @@
-"""A flat module must give what it gives for each sequence alone: values, and gradients of its parameters."""
+"""A flat module must return the same for a batch as for each sequence alone: values, and gradients of parameters."""
 
 from functools import partial
 from typing import Any
@@ -14,7 +14,7 @@ LABELS = "labels"
 
 
 def check_flat(module: nn.Module, *inputs: Any, rtol: float = 1e-4, atol: float = 1e-5, **named: Any) -> None:
-    """Raises unless ``module``, flat, gives for a batch what it gives for each of its sequences alone.
+    """Raises unless the flat ``module`` returns the same for a batch as for each of its sequences alone.
 
     ``mt.flat(module)`` verifies itself with two short sequences, without gradients. This function takes a batch of
     yours: NaN is put into its padding, outputs have to be those of the plain module for each sequence, and gradients of

@@ -35,10 +35,10 @@ def check_padding_invariance(
     rtol: float = 1e-5,
     atol: float = 1e-5,
 ) -> None:
-    """Raises AssertionError, naming the first submodule that differs, unless padding changes nothing.
+    """Raises AssertionError, naming the first submodule that differs, if padding changes a result.
 
     The unmodified ``module`` is called on the padded batch, with each of ``garbage`` as masked-out data. At valid
-    steps it has to give what it gives, as plain PyTorch, for each sequence alone, and the rest has to be masked.
+    steps the result has to equal that of plain PyTorch for each sequence alone, and the rest has to be masked.
     Gradients of parameters have to be the sum of those of the sequences.
 
     Put modules that draw random numbers or mix the sequences of a batch (BatchNorm) into ``eval`` mode first.

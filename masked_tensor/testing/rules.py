@@ -18,7 +18,7 @@ from .invisible import assert_close, check_invisible_data, scalar
 def check_rule(
     function: Callable[..., Any], *inputs: Any, rtol: float | None = None, atol: float | None = None
 ) -> None:
-    """Checks that an operator with a rule keeps what every operator of this package keeps.
+    """Checks that the rule of an operator obeys the laws that all rules of this package obey.
 
     - The masked-out data changes no output and no gradient, and gradients are 0 there.
     - Where all is valid, outputs and gradients are those of plain tensors.

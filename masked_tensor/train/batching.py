@@ -97,7 +97,7 @@ class balanced_batches(Sampler[list[int]]):
 
     @names_arguments
     def set_epoch(self, epoch: int) -> None:
-        """Begins another epoch, with another order; to be called on all ranks.
+        """Begins an epoch with an order of its own; call it on all ranks.
 
         The epoch in which the sampler already is stays where it is, so that a loop over epochs may call this after
         :meth:`load_state_dict`.
@@ -117,7 +117,7 @@ class balanced_batches(Sampler[list[int]]):
             self._rewind()
 
     def state_dict(self) -> dict[str, int]:
-        """Where the sampler stands, for :meth:`load_state_dict`: after the batches of the epoch that it has given out.
+        """The position of the sampler, for :meth:`load_state_dict`: after the batches that it has returned.
 
         A loader with workers asks for batches before they are used, as accelerate's loaders do, so that ``step`` is
         ahead. ``torchdata.stateful_dataloader.StatefulDataLoader`` keeps count. Beside another loader write the number
@@ -139,7 +139,7 @@ class balanced_batches(Sampler[list[int]]):
 
     @names_arguments
     def load_state_dict(self, state: dict[str, int]) -> None:
-        """Goes on where :meth:`state_dict` was taken: with the same lengths, tokens and ranks.
+        """Continues where :meth:`state_dict` was taken: with the same lengths, tokens and ranks.
 
         Args:
             state (dict): What :meth:`state_dict` gave, on any rank.
@@ -165,7 +165,7 @@ class balanced_batches(Sampler[list[int]]):
         self._rewind(state["step"])
 
     def left(self) -> Tensor:
-        """The samples of the epoch that no rank has seen: what is behind :meth:`state_dict`.
+        """The samples of the epoch that no rank has seen: those after :meth:`state_dict`.
 
         So an epoch goes on with other ranks, tokens or samples: load the state into a sampler like its own, and make a
         new one of the lengths that are left. Its indices count what is left, as those of a ``Subset`` do. Samples that

@@ -71,7 +71,7 @@ class mean_over(MeanSetting):
     Raises:
         TypeError: ``count`` is a dict.
         ValueError: Both ``parameters`` and ``count`` are given, a count is negative or infinite, or ``gradients`` is
-            another word.
+            not one of the allowed values.
         RuntimeError: The mean would be wrong: no mean of a masked loss was taken inside (the loss is of plain tensors,
             or torch divides it in Python, as ``gaussian_nll_loss`` of packed tensors; use :meth:`mean`), a loss is in
             compiled code, in a checkpoint or under ``vmap``, FSDP2 averages over more ranks than those of ``group``, it
@@ -160,7 +160,7 @@ class mean_over(MeanSetting):
         return self
 
     def end(self, failed: bool) -> None:
-        """Ends a part: it has to have had a mean.  One that failed, or was skipped, is taken back."""
+        """Ends a part, which must have had a mean. One that failed or was skipped is undone."""
         self._open = False
         part = self._part
         assert part is not None
@@ -183,7 +183,7 @@ class mean_over(MeanSetting):
         return self._sums is None
 
     def skip(self) -> None:
-        """Takes the last part back, as if it had not been.
+        """Undoes the last part.
 
         For ``continue`` instead of ``backward``, on all ranks; inside the context, too.
 
@@ -216,7 +216,7 @@ class mean_over(MeanSetting):
             self._take_back(part)
 
     def weigh(self, term: Tensor) -> Tensor:
-        """A plain term of the last part (a penalty, a balance loss, a KL divergence), as what is added to its loss.
+        """A plain term of the last part (a penalty, a balance loss, a KL divergence), scaled to be added to its loss.
 
         ``finish()`` scales all gradients, that of such a term, too. So weighed, the terms of all parts add up to their
         mean, weighted by the counts of the parts. Over ranks a term is averaged. Call it after the ``with`` block and

@@ -48,7 +48,7 @@ def cat(tensors: Sequence[Any], dim: int = 0, *, padding_side: str = "right") ->
     Raises:
         TypeError: One of ``tensors`` cannot be converted to a tensor.
         ValueError: There are no tensors, they have different numbers of dimensions or none, or ``padding_side`` is
-            another word.
+            not one of the allowed values.
         IndexError: ``dim`` is out of range.
         RuntimeError: A sparse tensor breaks the rules of its layout.
         UnsupportedOpError: A tensor is sparse.
@@ -128,9 +128,9 @@ def join(*batches: MaskedTensor, dim: int = 1, padding_side: str = "right") -> M
 
     Raises:
         TypeError: A batch is not a tensor.
-        ValueError: There is no batch, one is no strided ``(B, T, ...)``, their shapes differ in another dimension than
-            time, a sequence has masked steps between valid ones, or was packed with a length that an op did not keep;
-            or ``padding_side`` is not one of the allowed values.
+        ValueError: There is no batch, one is not a strided ``(B, T, ...)``, their shapes differ in a dimension other
+            than time, a sequence has masked steps between valid ones, or was packed with a length that an op did not
+            keep; or ``padding_side`` is not one of the allowed values.
         IndexError: ``dim`` is out of range.
         RuntimeError: A sparse tensor breaks the rules of its layout.
         UnsupportedOpError: It is called in compiled code that does not leave it to eager code.

@@ -42,8 +42,8 @@ def lengths(x: MaskedTensor, dim: int = 1) -> Tensor:
 
     Raises:
         TypeError: ``x`` is not a MaskedTensor.
-        ValueError: ``x`` is no strided batch ``(B, T, ...)``, a sequence has masked steps between valid ones, or a step
-            is valid in part; or ``x`` was packed with its lengths, which an op did not keep.
+        ValueError: ``x`` is not a strided batch ``(B, T, ...)``, a sequence has masked steps between valid ones, or a
+            step is partly valid; or ``x`` was packed with its lengths, which an op did not keep.
         IndexError: ``dim`` is out of range.
         UnsupportedOpError: It is called in compiled code that does not leave it to eager code.
 
@@ -82,9 +82,9 @@ def unpad(
 
     Raises:
         TypeError: ``x`` is not a MaskedTensor, or ``lengths`` are not integers.
-        ValueError: ``x`` is no strided batch ``(B, T, ...)``; without ``lengths``, a sequence has masked steps between
-            valid ones, or a step is valid in part; ``lengths`` are not one number from 0 to T for each sequence, or
-            contradict those of a packed ``x``; a step past an end is valid; or ``x`` was packed with its lengths,
+        ValueError: ``x`` is not a strided batch ``(B, T, ...)``; without ``lengths``, a sequence has masked steps
+            between valid ones, or a step is partly valid; ``lengths`` are not one number from 0 to T for each sequence,
+            or contradict those of a packed ``x``; a step past an end is valid; or ``x`` was packed with its lengths,
             which an op did not keep.
         IndexError: ``dim`` is out of range.
         UnsupportedOpError: It is called in compiled code that does not leave it to eager code.
@@ -159,8 +159,8 @@ def to_nested(
 
     Raises:
         TypeError: ``x`` is not a MaskedTensor, or ``lengths`` are not integers.
-        ValueError: ``x`` is no strided batch ``(B, T, ...)``, a sequence has masked steps between valid ones, or a step
-            is valid in part; ``lengths`` are not one number from 0 to T for each sequence, or a step within them is
+        ValueError: ``x`` is not a strided batch ``(B, T, ...)``, a sequence has masked steps between valid ones, or a
+            step is partly valid; ``lengths`` are not one number from 0 to T for each sequence, or a step within them is
             masked, or one past an end valid.
         IndexError: ``dim`` is out of range.
         UnsupportedOpError: It is called in compiled code that does not leave it to eager code.
@@ -219,8 +219,8 @@ def to_packed_sequence(x: MaskedTensor, enforce_sorted: bool = True) -> PackedSe
 
     Raises:
         TypeError: ``x`` is not a MaskedTensor.
-        ValueError: ``x`` is no strided batch ``(B, T, ...)``, a sequence has masked steps between valid ones, or a step
-            is valid in part.
+        ValueError: ``x`` is not a strided batch ``(B, T, ...)``, a sequence has masked steps between valid ones, or a
+            step is valid in part.
         RuntimeError: A sequence has no steps, or ``enforce_sorted`` is True and the sequences are in another order.
         UnsupportedOpError: It is called in compiled code that does not leave it to eager code.
 

@@ -52,8 +52,8 @@ def collate(
         Any: A batch, built as the samples are.
 
     Raises:
-        TypeError: ``batch`` is no sequence, or a sample is of a kind that ``default_collate`` does not know either, or
-            ``length`` or ``capacity`` is not an int, or a dict where samples are none.
+        TypeError: ``batch`` is not a sequence, or a sample is of a kind that ``default_collate`` does not know either,
+            or ``length`` or ``capacity`` is not an int, or a dict where samples are none.
         ValueError: ``batch`` is empty, samples differ along another dimension than ``dim``, dicts have different keys,
             ``padding_side`` is not one of the allowed values, a sample is longer than ``length``, or both ``length``
             and ``pad_to_multiple_of`` are given; ``capacity`` is below 1, or more steps are valid.

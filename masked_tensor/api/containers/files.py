@@ -45,7 +45,7 @@ def save_file(
 
     Raises:
         ImportError: safetensors is not installed.
-        TypeError: ``tensors`` is no dict of tensors.
+        TypeError: ``tensors`` is not a dict of tensors.
         ValueError: A masked tensor is sparse, or the name of its mask is that of another tensor.
 
     Example:

@@ -24,7 +24,7 @@ _READERS: dict[type | str, Reader] = {}
 
 
 def register_container(*kinds: type | str) -> Callable[[Reader], Reader]:
-    """Decorator that makes a function the reader of a container, for everything that takes data.
+    """Decorator that registers a function as the reader of a container, for everything that takes data.
 
     The function gets the container and returns ``(values, valid)``: the values, as anything that
     :func:`~masked_tensor.masked_tensor` takes, and which of them are valid, or None if the values say it. Containers in

@@ -125,6 +125,6 @@ def expect_exact(name: object, values: Tensor, valid: Tensor | None, dtype: torc
     if wrong.any():
         found = values.flatten()[wrong.flatten().nonzero()[0, 0]].item()
         raise ValueError(
-            f"column {name!r} of the table holds {found}, which is no number of {errors.dtype_name(dtype)}, the common "
-            f"dtype of its columns; take that column by itself, or give dtype={dtype}, which rounds it"
+            f"column {name!r} of the table holds {found}, which is not a number of {errors.dtype_name(dtype)}, the "
+            f"common dtype of its columns; take that column by itself, or give dtype={dtype}, which rounds it"
         )

@@ -64,7 +64,7 @@ def explain(op: Any, *inputs: Any, **keywords: Any) -> str:
         return f"{shown} computes nothing itself: explain the modules that it is made of"
     name = str(shown).rpartition(".")[2]
     if name in sys.modules[__name__.partition(".")[0]].__all__:
-        raise KeyError(f"{name!r} belongs to this package and is no operator: help(masked_tensor.{name}) describes it")
+        raise KeyError(f"{name!r} of this package is not an operator: help(masked_tensor.{name}) describes it")
     close = difflib.get_close_matches(str(shown), op_lookup.known_operators(), 3)
     hint = f"; did you mean {', '.join(close)}?" if close else "; python -m masked_tensor prints all"
     raise KeyError(f"no operator is known as {shown!r}{hint}")

@@ -45,7 +45,7 @@ def missing(
 
     Raises:
         ImportError: matplotlib is not installed, and there is no ``ax``.
-        TypeError: ``x`` is not a MaskedTensor, or ``ax`` are no axes.
+        TypeError: ``x`` is not a MaskedTensor, or ``ax`` are not axes.
         ValueError: ``x`` has fewer than two dimensions, or ``sort`` is not one of the allowed values.
 
     Example:
@@ -105,7 +105,7 @@ def distributions(
 
     Raises:
         ImportError: matplotlib is not installed, and there are no ``axes``.
-        TypeError: ``x`` is not a MaskedTensor, or complex, or ``axes`` are no list of axes.
+        TypeError: ``x`` is not a MaskedTensor, or complex, or ``axes`` is not a list of axes.
         ValueError: ``x`` has fewer than two dimensions, or ``names`` or ``axes`` are not one for each column.
 
     Example:

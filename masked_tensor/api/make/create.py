@@ -40,7 +40,7 @@ def masked_tensor(
     dtype: torch.dtype | None = None,
     device: torch.device | str | None = None,
 ) -> MaskedTensor:
-    """A masked tensor with a copy of ``data``: a leaf, as of ``torch.tensor``; in a model use :func:`as_masked_tensor`.
+    """A masked tensor with a copy of ``data``: a leaf, like ``torch.tensor``; in a model use :func:`as_masked_tensor`.
 
     What ``data`` itself calls missing is masked: None in a list, the end of a list that is shorter than others, the
     null of a table. NaN is a valid value; that of a pandas table gives a UserWarning. Masked-out data are set to 0. A

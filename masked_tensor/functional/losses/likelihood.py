@@ -40,7 +40,7 @@ def binary_cross_entropy(
         is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
 
     Raises:
-        RuntimeError: The shapes do not broadcast, or a valid entry of ``input`` is no probability.
+        RuntimeError: The shapes do not broadcast, or a valid entry of ``input`` is not a probability.
         UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
 
     Example:

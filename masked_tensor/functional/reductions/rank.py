@@ -15,7 +15,7 @@ Ties = Literal["average", "min", "max", "dense", "ordinal"]
 
 @as_torch
 def rankdata(input: Tensor, method: Ties = "average", *, dim: int | None = None, mask: Tensor | None = None) -> Tensor:
-    """The rank of each valid entry among the valid entries along ``dim``: 1 is the least.
+    """The rank of each valid entry among the valid entries along ``dim``: 1 is the smallest.
 
     Masked entries have no rank: a plain result is 0 there. ``argsort().argsort()`` is no rank where something is
     masked. NaN is the greatest value, and one NaN ties with another. Ranks have no gradient.

@@ -28,7 +28,7 @@ def average(
     """The weighted mean of the valid entries along ``dim``: ``sum(weights * x) / sum(weights)``.
 
     An entry counts where ``input`` and its weight are valid. Where none does, a plain result is NaN and that of a
-    MaskedTensor is masked. Weights that add up to 0 give what the division gives. Gradients flow to both. Without
+    MaskedTensor is masked. Weights that add up to 0 give the quotient (NaN or inf). Gradients flow to both. Without
     weights it is :func:`mean`.
 
     Args:

@@ -207,7 +207,7 @@ def interpolate(
 
     Raises:
         TypeError: ``input`` is not a tensor, ``mask`` is not a plain bool or int tensor, ``lengths`` or ``max_gap``
-            are no integers, or ``index`` is no plain tensor of real numbers.
+            are not integers, or ``index`` is not a plain tensor of real numbers.
         ValueError: ``limit`` or ``max_gap`` is below 1, a choice is not one of the allowed values, ``index`` has
             another shape, does not rise or is not finite, ``input`` is 0-d, has several dimensions and no ``dim``, or
             may be padded and has no ``lengths``; these are not one number from 0 to T for each sequence, or a step past
@@ -262,7 +262,7 @@ def shift(
     mask: Tensor | None = None,
     fill_value: Number | None = None,
 ) -> Tensor:
-    """A time series moved by ``periods`` steps: entry ``t`` is what was at ``t - periods``, and the edge is masked.
+    """A time series moved by ``periods`` steps: entry ``t`` is the old one at ``t - periods``, and the edge is masked.
 
     A missing step moves with the others. Nothing moves into padding. Gradients flow to the entry that was taken.
 

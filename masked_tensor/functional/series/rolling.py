@@ -375,7 +375,7 @@ def rolling(
 
     Raises:
         TypeError: ``input`` is not a tensor, ``mask`` is not a plain bool or int tensor, ``lengths`` are not integers,
-            ``window`` is a text, or ``index`` is no plain tensor of real numbers.
+            ``window`` is a text, or ``index`` is not a plain tensor of real numbers.
         ValueError: ``window`` or ``step`` is below 1, ``min_periods`` is not between 0 and ``window``, ``index`` has
             another shape, falls or is not finite, ``closed`` is not one of the allowed values, ``input`` is 0-d, has
             several dimensions and no ``dim``, or may be padded and has no ``lengths``; these are not one number from 0

@@ -58,7 +58,7 @@ class ArrowTable:
 
 @names_arguments
 def to_arrow(x: Tensor, names: str | Sequence[str] | None = None) -> ArrowTable:
-    """A table of ``x`` with column ``names``, null where it is masked, for pandas, polars and all that reads Arrow.
+    """A table of ``x`` with column ``names``, null where it is masked, for pandas, polars and others that read Arrow.
 
     The result has Arrow's PyCapsule interface, by nanoarrow or pyarrow, of which one must be installed
     (``pip install nanoarrow``): ``pyarrow.table``, ``pyarrow.record_batch``, ``polars.DataFrame``,

@@ -29,7 +29,7 @@ def arrow_c_array(x: MaskedTensor, requested_schema: object = None) -> tuple[Any
     TypeError for a 0-d tensor and for a dtype that arrow does not have.
     """
     if x.dim() == 0:
-        raise TypeError("a 0-d masked tensor is no arrow column; use x.reshape(1), or x.tolist() for its value")
+        raise TypeError("a 0-d masked tensor is not an Arrow column; use x.reshape(1), or x.tolist() for its value")
     pair = pair_of(convert.dense(x))
     pair = Pair(pair.data.detach().cpu(), pair.mask.cpu(), pair.payload)
     column = _column(Pair(zero_masked(pair).flatten(), pair.mask.flatten()), list(x.shape))
