@@ -132,6 +132,24 @@ def test_numpy_ma_and_back(dtype: torch.dtype) -> None:
     assert back.tolist() == x.tolist()
 
 
+def test_numpy_ma_holds_nan_under_the_mask_of_floats() -> None:
+    """Libraries that ignore the mask of numpy.ma, as scikit-learn and scipy do, meet NaN instead of a number."""
+    valid = torch.tensor([[True, False], [True, True]])
+    for under in (7.0, 1e30, NAN, float("inf")):
+        for dtype in (torch.float16, torch.float32, torch.float64, torch.complex64):
+            data = torch.tensor([[1.0, under], [0.0, 3.0]]).to(dtype)
+            x = mt.as_masked_tensor(data, valid)
+            array = x.to_numpy_ma()
+            assert np.isnan(array.data).tolist() == (~valid).tolist()
+            assert array.data.dtype == data.numpy().dtype
+            assert np.isnan(np.median(array.data))
+            assert array.sum() == 4
+            assert x.tolist() == [[1, None], [0, 3]]  # it is a copy
+            assert mt.to_numpy_ma(x.requires_grad_()).tolist() == x.tolist()
+    whole = mt.masked_tensor([1, 2], [True, False])
+    assert whole.to_numpy_ma().tolist() == [1, None]
+
+
 def test_statistics_agree_with_numpy_ma() -> None:
     x = mt.masked_tensor(torch.randn(5, 6, dtype=torch.float64), torch.rand(5, 6) < 0.6)
     assert np.ma.allclose(x.to_numpy_ma().sum(0), x.sum(0).to_numpy_ma())

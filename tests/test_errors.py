@@ -958,7 +958,7 @@ def test_frames_of_masked_tensors() -> None:
     refused(
         mt.MaskedValueError,
         lambda: pandas.DataFrame(mt.masked_tensor([1.0, None])),
-        """conversion to a numpy array would drop the mask; use x.filled(value), x.to_numpy_ma(), pyarrow.array(x), or x.tolist(), which a DataFrame of pandas or polars takes""",
+        """conversion to a numpy array would drop the mask; use x.filled(value), such as float('nan'), masked_tensor.select_valid(x, y) for a metric, masked_tensor.sklearn for a scaler, pyarrow.array(x), or x.tolist(), which a DataFrame of pandas or polars takes""",
     )
 
 
@@ -973,7 +973,7 @@ def test_leaving_with_masked_entries() -> None:
     refused(
         mt.MaskedValueError,
         lambda: np.asarray(x),
-        """conversion to a numpy array would drop the mask; use x.filled(value), x.to_numpy_ma(), pyarrow.array(x), or x.tolist(), which a DataFrame of pandas or polars takes""",
+        """conversion to a numpy array would drop the mask; use x.filled(value), such as float('nan'), masked_tensor.select_valid(x, y) for a metric, masked_tensor.sklearn for a scaler, pyarrow.array(x), or x.tolist(), which a DataFrame of pandas or polars takes""",
     )
     refused(
         mt.MaskedValueError,

@@ -215,7 +215,7 @@ def test_functions_of_numpy_that_call_methods_name_ours() -> None:
                 getattr(np, name)(x)
     assert np.concatenate((whole, whole)).tolist() == [[1.0, 2.0]] * 2
     assert np.shape(part) == (1, 2)
-    with pytest.raises(mt.MaskedValueError, match="to_numpy_ma"):
+    with pytest.raises(mt.MaskedValueError, match="select_valid"):
         np.concatenate((part, part))
 
 

@@ -12,6 +12,7 @@ sklearn = pytest.importorskip("sklearn")
 from sklearn.base import clone  # noqa: E402  # after it is known to be there
 from sklearn.exceptions import NotFittedError  # noqa: E402
 from sklearn.linear_model import LinearRegression  # noqa: E402
+from sklearn.metrics import mean_squared_error  # noqa: E402
 from sklearn.model_selection import cross_val_score  # noqa: E402
 from sklearn.pipeline import make_pipeline  # noqa: E402
 from sklearn.preprocessing import StandardScaler  # noqa: E402
@@ -112,3 +113,19 @@ def test_a_table_that_is_none(name: str) -> None:
         if reason is not None:
             found.append(f"{what}: {reason}")
     assert not found
+
+
+def test_functions_of_scikit_learn_never_count_what_lies_under_the_mask() -> None:
+    """It ignores the mask of numpy.ma: no message that its users meet offers that, and what they make of it is NaN."""
+    for under in (0.0, 7.0, 1e30, float("nan")):
+        x = mt.as_masked_tensor(torch.tensor([1.0, under, 3.0]), torch.tensor([True, False, True]))
+        y = torch.tensor([1.0, 2.0, 5.0])
+        for call in (lambda: mean_squared_error(x, y), lambda: StandardScaler().fit(x[:, None])):  # noqa: B023  # at once
+            with pytest.raises(mt.MaskedValueError, match=r"select_valid.*masked_tensor\.sklearn") as raised:
+                call()
+            assert "numpy_ma" not in str(raised.value)
+        assert mean_squared_error(*mt.select_valid(x, y)) == 2
+        with pytest.raises(ValueError, match="NaN"):
+            mean_squared_error(x.to_numpy_ma(), y)
+        assert StandardScaler().fit(x[:, None].filled(float("nan")).numpy()).mean_ == 2
+        assert StandardScaler().fit(x[:, None].to_numpy_ma()).mean_ == 2

@@ -142,6 +142,18 @@ WAYS = {
     "numpy()": Way("x.filled(value).numpy()", lambda: row().numpy(), lambda: row().filled(0).numpy(), [1, 0, 3]),
     "numpy() to numpy.ma": Way("x.to_numpy_ma()", lambda: row().numpy(), lambda: row().to_numpy_ma(), [1, None, 3]),
     "asarray": Way("x.tolist()", lambda: np.asarray(row()), lambda: row().tolist(), [1, None, 3]),
+    "asarray with NaN": Way(
+        "x.filled(value), such as float('nan')",
+        lambda: np.asarray(row()),
+        lambda: np.nanmean(np.asarray(row().filled(float("nan")))).tolist(),
+        2,
+    ),
+    "asarray of a metric": Way(
+        "masked_tensor.select_valid(x, y)",
+        lambda: np.abs(np.asarray(row())),
+        lambda: mt.select_valid(row(), torch.zeros(3))[0],
+        [1, 3],
+    ),
     "numpy.mean": Way("use x.mean()", lambda: np.mean(row()), lambda: row().mean(), 2),
     "DLPack": Way("x.compressed()", lambda: torch.from_dlpack(row()), lambda: row().compressed(), [1, 3]),
     "DLPack of a filled one": Way(

@@ -321,7 +321,10 @@ def count(
 def to_numpy_ma(x: MaskedTensor) -> "numpy.ma.MaskedArray":
     """A ``numpy.ma.MaskedArray`` with copies of data and mask, for any dtype that numpy has.
 
-    Its mask means the opposite: True = masked. ``x.numpy()`` is torch's method: a plain array, if nothing is masked.
+    Its mask means the opposite: True = masked. Under it floats hold NaN, and integers what ``x`` holds there.
+    scikit-learn, scipy and most functions of numpy outside of ``numpy.ma`` ignore such a mask: give them
+    ``x.filled(value).numpy()``, or what :func:`select_valid` returns. ``x.numpy()`` is torch's method: a plain array,
+    if nothing is masked.
 
     Args:
         x (MaskedTensor): Any shape and layout, and any dtype that numpy has.
@@ -345,7 +348,10 @@ def to_numpy_ma(x: MaskedTensor) -> "numpy.ma.MaskedArray":
     if type(x) is not MaskedTensor:
         raise errors.not_masked("to_numpy_ma", x)
     pair = pair_of(dense(x))
-    return numpy.ma.MaskedArray(pair.data.numpy(force=True), ~pair.mask.cpu().numpy(), copy=True)
+    data = pair.data.detach()
+    if data.is_floating_point() or data.is_complex():  # a library that ignores the mask meets NaN, and not a number
+        data = select.select(data, pair.mask, torch.nan)
+    return numpy.ma.MaskedArray(data.numpy(force=True), ~pair.mask.cpu().numpy(), copy=True)
 
 
 def dense(x: Tensor) -> Any:

@@ -176,7 +176,12 @@ def format_scalar(x: MaskedTensor, spec: str) -> str:
 # --------------------------------------------------------------------------------- conversions that cannot carry a mask
 
 
-_WITH_MASK = "x.to_numpy_ma(), pyarrow.array(x), or x.tolist(), which a DataFrame of pandas or polars takes"
+_AS_TABLE = "pyarrow.array(x), or x.tolist(), which a DataFrame of pandas or polars takes"
+# No word of x.to_numpy_ma(): scikit-learn, which asks for an array, would ignore the mask of that.
+_WITHOUT_MASK = (
+    "x.filled(value), such as float('nan'), masked_tensor.select_valid(x, y) for a metric, masked_tensor.sklearn for a "
+    f"scaler, {_AS_TABLE}"
+)
 
 
 def _expect_valid(x: MaskedTensor, action: str, way_out: str) -> Tensor:
@@ -208,12 +213,12 @@ def numpy(x: MaskedTensor, *, force: bool = False) -> "ndarray":
         >>> mt.masked_tensor([1.0, 2.0]).numpy()
         array([1., 2.], dtype=float32)
     """
-    return _expect_valid(x, "numpy()", f"x.filled(value).numpy(), {_WITH_MASK}").numpy(force=force)
+    return _expect_valid(x, "numpy()", f"x.filled(value).numpy(), x.to_numpy_ma(), {_AS_TABLE}").numpy(force=force)
 
 
 def array(x: MaskedTensor, dtype: Any = None, copy: bool | None = None) -> Any:
     """``numpy.asarray(x)``, if nothing is masked out."""
-    data = _expect_valid(x, "conversion to a numpy array", f"x.filled(value), {_WITH_MASK}").numpy()
+    data = _expect_valid(x, "conversion to a numpy array", _WITHOUT_MASK).numpy()
     return data if dtype is None else data.astype(dtype, copy=bool(copy))
 
 
