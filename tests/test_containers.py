@@ -495,6 +495,26 @@ def test_numbers_and_none_are_read_as_other_lists_are(data: list[Any], monkeypat
     assert found == outcome()
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda part: mt.from_sequences([part, part]),
+        lambda part: mt.from_sequences([torch.ones(3, 1), part], packed=True),
+        lambda part: mt.pad_sequence([part]),
+        lambda part: mt.from_lengths(part, [1, 1]),
+        lambda part: mt.collate([{"x": part}]),
+        lambda part: mt.cat([part, part]),
+    ],
+)
+def test_nan_of_a_frame_is_told_wherever_frames_are_sequences(make: Callable[[Any], mt.MaskedTensor]) -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"a": [1.0, np.nan]})
+    with pytest.warns(UserWarning, match="NaN in a DataFrame of floats is a valid value; masked_invalid"):
+        make(frame)
+    for silent in (frame.fillna(0), frame.convert_dtypes(), mt.masked_invalid(frame), torch.tensor([[1.0], [np.nan]])):
+        make(silent)
+
+
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8", ">f8"])
 @pytest.mark.parametrize("rows", [0, 1, 5, 100_000])
 def test_frames_of_floats_are_masked_where_they_are_not_finite(dtype: str, rows: int) -> None:

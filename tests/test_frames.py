@@ -119,8 +119,11 @@ def take_nan_of_a_column() -> None:
     pandas = pytest.importorskip("pandas")
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
-        mt.masked_tensor(pandas.DataFrame({"age": [1.0, float("nan")]}))
-    assert [warning.filename for warning in seen] == [__file__]
+        frame = pandas.DataFrame({"age": [1.0, float("nan")]})
+        mt.masked_tensor(frame)
+        mt.collate([{"x": frame["age"]}])
+        mt.pad_sequence([frame])
+    assert [warning.filename for warning in seen] == [__file__] * 3
 
 
 Program = Callable[[], None]
@@ -134,7 +137,7 @@ READERS: dict[str, tuple[Program, Any, str, Any]] = {
     "asked_for_leaf_gradient": (keep_leaf_gradient, torch_keys, "graph", types.ModuleType("moved")),
     "size": (ask_for_size, numel_warning, "OUR_FILES", "nowhere"),
     "_warn": (join_features, feature_joins, "OUR_FILES", "nowhere"),
-    "_warn_of_nan": (take_nan_of_a_column, create, "OUR_FILES", "nowhere"),
+    "warn_of_nan": (take_nan_of_a_column, create, "OUR_FILES", "nowhere"),
     "_say": (go_back_from_nothing, masked_losses, "TORCH_FILES", "nowhere"),
 }
 OTHERS = {"_called_from_package"}  #: of api/make/factories.py, a precaution: no program is known that needs it

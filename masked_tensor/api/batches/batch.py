@@ -25,7 +25,7 @@ from ...pair import Pair, plain_pair
 from ...shared.names import names_arguments
 from ...shared.rows.lengths import as_lengths, check_side, padded_length
 from ..containers import accepted_inputs, lists, ragged
-from ..make.create import as_result, mask_more
+from ..make.create import as_result, mask_more, warn_of_nan
 from .packing import expect_capacity, from_packed_sequence, pack_list, pack_sequences
 from .packing import packed as pack
 
@@ -75,6 +75,7 @@ def from_lengths(
     """
     check_side(padding_side)
     pair = accepted_inputs.pair_of_input(padded)
+    warn_of_nan(padded, pair)
     lengths = as_lengths(lengths, pair.data.device)
     if pair.data.dim() == 1 and lengths.dim() > 1:
         raise ValueError(
@@ -206,6 +207,8 @@ def from_sequences(
     if not len(sequences):
         return _empty_batch(dim, batch_first, padded_length("from_sequences", 0, length, pad_to_multiple_of))
     pairs = [accepted_inputs.pair_of_input(s) for s in sequences]
+    for given, pair in zip(sequences, pairs, strict=True):
+        warn_of_nan(given, pair)
     batch, time = _dims(dim, batch_first, pairs[0].data.dim() + 1)
     along = time - 1 if batch == 0 else 0
     ragged.expect_one("from_sequences", pairs, along)

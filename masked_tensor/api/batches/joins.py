@@ -22,7 +22,7 @@ from ...shared import feature_joins
 from ...shared.names import takes_axis
 from ...shared.rows.lengths import check_side
 from ..containers import accepted_inputs, ragged
-from ..make.create import as_result
+from ..make.create import as_result, masked_tensor
 from .packing import knows_lengths, with_known_lengths
 from .unbatch import steps_of_runs
 
@@ -65,7 +65,7 @@ def cat(tensors: Sequence[Any], dim: int = 0, *, padding_side: str = "right") ->
         ``torch.cat``.
     """
     check_side(padding_side)
-    given = [t if isinstance(t, Tensor) else as_result(accepted_inputs.pair_of_input(t)) for t in tensors]
+    given = [t if isinstance(t, Tensor) else masked_tensor(t) for t in tensors]
     given = [t for t in given if t.shape != (0,)] or given[:1]  # torch skips empty 1-D parts, whatever the others are
     if not given:
         raise ValueError("cat needs at least one tensor")

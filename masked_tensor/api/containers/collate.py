@@ -12,7 +12,7 @@ from ...shared.names import names_arguments
 from ...shared.rows.lengths import check_side, padded_length
 from ..batches.packing import expect_capacity, pack_list
 from ..batches.packing import packed as pack
-from ..make.create import as_result
+from ..make.create import as_result, warn_of_nan
 from . import accepted_inputs, lists, ragged
 
 
@@ -88,6 +88,8 @@ def collate(
         return type(first)(fields)
     if isinstance(first, Tensor | list) or lists.is_array(first):
         pairs = [accepted_inputs.pair_of_input(sample) for sample in batch]
+        for sample, pair in zip(batch, pairs, strict=True):
+            warn_of_nan(sample, pair)
         time = 0 if dim is None or not pairs[0].data.dim() else dim % pairs[0].data.dim()
         if dim is not None and pairs[0].data.dim():
             ragged.expect_one("collate", pairs, dim)

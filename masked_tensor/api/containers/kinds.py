@@ -196,6 +196,8 @@ def own_arrays(data: Any) -> tuple[Any, Any]:
 
 def has_nan_for_missing(data: object, pair: Pair) -> bool:
     """Whether a container whose only word for missing is NaN, as pandas' columns of numpy's floats, holds one."""
-    if reader_of(data) not in (_pandas_frame, _pandas_column) or not pair.data.is_floating_point():
+    if isinstance(data, Tensor) or not pair.data.is_floating_point():
+        return False
+    if reader_of(data) not in (_pandas_frame, _pandas_column):
         return False
     return bool((pair.data.isnan() & pair.mask).any())

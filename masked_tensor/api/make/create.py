@@ -88,7 +88,7 @@ def masked_tensor(
         )
     pair = accepted_inputs.pair_of_input(data, dtype, device)
     if mask is None:
-        _warn_of_nan(data, pair)
+        warn_of_nan(data, pair)
     if mask is not None and layouts.is_sparse(pair.data):
         pair = layouts.pair_on_pattern(pair.data.detach(), accepted_inputs.mask_of_input(mask, pair.data))
     elif mask is not None:
@@ -275,7 +275,7 @@ def masked_where(condition: Any, data: Any, *, dtype: torch.dtype | None = None)
     fits = accepted_inputs.mask_of_input(given.data, pair.data, "condition")
     made = mask_more(pair, masks.logical_and(~fits, masks.expand_to(given.mask, fits.shape)))
     if not isinstance(data, Tensor):
-        _warn_of_nan(data, Pair(pair.data, made.mask))
+        warn_of_nan(data, Pair(pair.data, made.mask))
     return _with_lengths_of(data, made)
 
 
@@ -309,7 +309,7 @@ def _as_dtype(data: Any, dtype: torch.dtype, make: Callable[[Any], MaskedTensor]
     if isinstance(data, Tensor) or dtype not in (torch.float64, torch.complex128):
         return make(data).to(dtype)
     made = make(as_result(accepted_inputs.pair_of_input(data, dtype)))  # no common dtype of a table is wider
-    _warn_of_nan(data, pair_of(made))
+    warn_of_nan(data, pair_of(made))
     return made
 
 
@@ -328,11 +328,11 @@ def _keep_where(data: Any, valid: Callable[[Tensor], Tensor]) -> MaskedTensor:
         return as_result(_zeroed_copy(Pair(pair.data, layouts.with_values(pair.mask, within))))
     keep = valid(pair.data.detach())
     if not isinstance(data, Tensor) and valid is not finite.is_finite:
-        _warn_of_nan(data, Pair(pair.data, masks.logical_and(pair.mask, keep)))
+        warn_of_nan(data, Pair(pair.data, masks.logical_and(pair.mask, keep)))
     return mask_more(pair, keep)
 
 
-def _warn_of_nan(data: Any, pair: Pair) -> None:
+def warn_of_nan(data: Any, pair: Pair) -> None:
     """A pandas column of floats writes NaN for what is missing, and NaN is a value here."""
     if kinds.has_nan_for_missing(data, pair):
         warnings.warn(
