@@ -26,6 +26,24 @@ def test_filled_and_its_other_name() -> None:
     assert type(example().filled(0)) is torch.Tensor
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.int64, torch.complex128])
+def test_filled_takes_what_becomes_a_tensor(dtype: torch.dtype) -> None:
+    pd = pytest.importorskip("pandas")
+    for under in (7.0, NAN, float("inf")):
+        if dtype is torch.int64 and under != 7:
+            continue
+        x = mt.as_masked_tensor(torch.tensor([[1, under], [under, 4]]).to(dtype), torch.eye(2).bool())
+        wanted = torch.tensor([[1, 6], [5, 4]], dtype=dtype)
+        column, rows = [5, 6], [[5, 6], [5, 6]]
+        for values in (column, (5, 6), np.array(column), pd.Series(column), np.array([6.0, 5.0])[::-1], rows):
+            assert x.filled(values).equal(wanted)
+            assert x.to_tensor(values).dtype is dtype
+        assert x.filled(np.array(5)).equal(x.filled(5))
+        assert mt.filled(x.requires_grad_(dtype.is_floating_point), pd.DataFrame(rows)).equal(wanted)
+    whole = mt.masked_tensor([1.0, None], dtype=torch.float64)
+    assert whole.filled([0.1, 0.1]).tolist() == [1.0, 0.1]  # in the dtype of x, not the default one
+
+
 def test_filled_is_fresh() -> None:
     x = mt.masked_tensor([1.0, 2.0], [True, False])
     x.filled(0).fill_(9)

@@ -41,8 +41,12 @@ def test_the_line_of_a_name_runs(name: str, tmp_path: Path) -> None:
         "array": np.ones(3),
         "matrix": scipy_sparse.eye_array(3),
         "filename": filename,
+        "pandas": pd,
+        "polars": pytest.importorskip("polars") if name == "to_polars" else None,
+        "names": ["a", "b"],
+        "function": torch.sum,
     }
-    eval(other_names.LINES[name], room)
+    eval(other_names.LINES[name].partition(", since")[0], room)
 
 
 @pytest.mark.parametrize("name", other_names.LINES)
@@ -78,9 +82,26 @@ def test_compiled_code_asks_for_a_name_that_is_not_there() -> None:
     assert compiled(mt.masked_tensor([1.0, None])).tolist() == [1.0, None]
 
 
-def test_the_line_of_groupby_is_a_mean_and_a_sum_by_group() -> None:
-    x = mt.masked_tensor([[1.0, None], [3.0, 4.0], [None, None]])
-    line = other_names.LINES["groupby"]
-    room = {"masked_tensor": masked_tensor, "torch": torch, "x": x, "groups": torch.tensor([0, 0, 1])}
-    assert eval(line, room).tolist() == [[2.0, 4.0], [None, None]]
-    assert eval(line.replace("mean", "sum"), room).tolist() == [[4.0, 4.0], [None, None]]
+def test_the_line_of_groupby_is_a_statistic_of_every_group() -> None:
+    """However many groups there are; the order is that of the keys."""
+    data = torch.tensor([[1.0, 1e30], [3.0, 4.0], [float("nan"), 8.0], [5.0, float("inf")], [7.0, 2.0]])
+    valid = torch.tensor([[True, False], [True, True], [False, True], [True, False], [True, True]])
+    x = mt.as_masked_tensor(data, valid)
+    for keys in ([0, 0, 0, 0, 0], [3, 0, 3, 1, 0], [4, 3, 2, 1, 0]):
+        frame = pd.DataFrame(x.filled(float("nan")).numpy().astype("f8")).groupby(np.array(keys))
+        for name in ("mean", "std", "count"):
+            line = other_names.LINES["groupby"].removesuffix("mean") + name
+            found = eval(line, {"masked_tensor": masked_tensor, "x": x, "groups": torch.tensor(keys)})
+            wanted = getattr(frame, name)().to_numpy()
+            np.testing.assert_allclose(mt.filled(found, float("nan")).numpy(), wanted, rtol=1e-12)
+
+
+def test_the_lines_of_frames_are_what_pandas_gives() -> None:
+    x = mt.masked_tensor([[3.0, None], [None, 4.0], [1.0, 6.0]])
+    room = {"torch": torch, "pandas": pd, "x": x, "names": ["a", "b"], "function": torch.sum}
+    frame = eval(other_names.LINES["to_pandas"], room)
+    assert frame.columns.tolist() == ["a", "b"]
+    assert mt.masked_invalid(frame).tolist() == x.tolist()
+    assert mt.masked_invalid(frame.sort_values("a")).tolist() == eval(other_names.LINES["sort_values"], room).tolist()
+    assert eval(other_names.LINES["agg"], room).tolist() == [frame.mean().tolist(), pytest.approx(frame.std().tolist())]
+    assert eval(other_names.LINES["apply"], room).tolist() == frame.apply(np.sum).tolist()

@@ -917,6 +917,11 @@ def test_words_where_a_number_belongs() -> None:
     )
 
 
+def test_names_of_columns() -> None:
+    x = mt.masked_tensor([[1.0, None]])
+    refused(TypeError, lambda: x.__setitem__("a", 1.0), """x['a'] = value: columns have no names here; write x[:, names.index('a')] = value""")
+
+
 def test_functions_of_numpy() -> None:
     refused(
         TypeError,
@@ -1316,6 +1321,8 @@ def test_functional_forms() -> None:
         """mean(): argument 'dim' must be int or tuple of ints, not a tensor; a mask is given as mask=""",
     )
     refused(TypeError, lambda: mt.sum([1.0]), """input must be a tensor, got list; use masked_tensor(input)""")
+    frame = pytest.importorskip("pandas").DataFrame({"a": [1.0]})
+    refused(TypeError, lambda: mt.ffill(frame, 0), """input must be a tensor, got DataFrame; use masked_invalid(input)""")
     refused(
         TypeError,
         lambda: mt.sum(ones(2), mask=[True, False]),
@@ -2646,6 +2653,10 @@ def test_fills() -> None:
         message(TypeError, lambda value=value: x.filled(value))
     refused(TypeError, lambda: x.filled(-1), """filled(-1): uint8 cannot hold the value; convert first, x.float()""")
     refused(TypeError, lambda: (x > 0).filled(2), """filled(2): bool cannot hold the value; convert first, x.float()""")
+    for values in ([0, -1], [256, 0], [0.5, 0], [float("nan"), 0], [1j, 0], [0, 1, 2]):
+        message(TypeError, lambda values=values: x.filled(values))
+    refused(TypeError, lambda: x.filled([0, 256]), """filled([0, 256]): uint8 cannot hold the values; use x.float()""")
+    refused(TypeError, lambda: x.filled([0, None]), """filled() takes values of which none is missing, got a list with a missing one; fill it first, as masked_tensor(values).filled(0)""")
 
 
 def test_code_that_is_not_ours() -> None:

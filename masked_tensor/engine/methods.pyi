@@ -1168,7 +1168,7 @@ class Methods(Tensor):
         References:
             ``torch.masked.MaskedTensor.get_mask``.
         """
-    def filled(self, value: _complex | Tensor=0) -> Tensor:
+    def filled(self, value: '_complex | Tensor | Sequence[Any] | numpy.ndarray[Any, Any]'=0) -> Tensor:
         """A plain tensor with ``value`` where ``x`` is masked: ``x[i] if valid[i] else value``.
 
         A plain ``x`` is returned as it is. The gradient is 0 where ``x`` is masked. If ``value`` is a tensor, it receives
@@ -1177,14 +1177,14 @@ class Methods(Tensor):
         Args:
             x (Tensor): A MaskedTensor of any shape, dtype and layout, or a plain tensor, in which nothing is masked.
             value (number or Tensor, optional): One number, or a plain tensor broadcastable to ``x`` whose dtype fits
-                ``x``'s, such as a mean for each column.
+                ``x``'s, such as a mean for each column; also as a list, an array or a Series of pandas.
 
         Returns:
             Tensor: A plain strided tensor of ``x``'s shape and dtype; a plain ``x`` itself.
 
         Raises:
-            TypeError: ``x`` is not a tensor, or ``value`` is masked, does not broadcast to ``x``, or does not fit its
-                dtype, such as -1 in uint8.
+            TypeError: ``x`` is not a tensor, or ``value`` is masked, or holds None, or does not broadcast to ``x``, or does
+                not fit its dtype, such as -1 in uint8.
             RuntimeError: ``value`` is complex and ``x`` is not.
 
         Example:
@@ -1290,7 +1290,10 @@ class Methods(Tensor):
     def to_numpy_ma(self) -> numpy.ma.MaskedArray:
         """A ``numpy.ma.MaskedArray`` with copies of data and mask, for any dtype that numpy has.
 
-        Its mask means the opposite: True = masked. ``x.numpy()`` is torch's method: a plain array, if nothing is masked.
+        Its mask means the opposite: True = masked. Under it floats hold NaN, and integers what ``x`` holds there.
+        scikit-learn, scipy and most functions of numpy outside of ``numpy.ma`` ignore such a mask: give them
+        ``x.filled(value).numpy()``, or what :func:`select_valid` returns. ``x.numpy()`` is torch's method: a plain array,
+        if nothing is masked.
 
         Args:
             x (MaskedTensor): Any shape and layout, and any dtype that numpy has.

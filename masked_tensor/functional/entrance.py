@@ -64,7 +64,8 @@ def enter_input(input: Any, mask: Any = None, name: str = "input") -> Input:
     which a wider mask expands it first.
     """
     if not isinstance(input, Tensor):
-        raise TypeError(f"{name} must be a tensor, got {type(input).__name__}; use masked_tensor({name})")
+        make = "masked_invalid" if type(input).__module__.partition(".")[0] == "pandas" else "masked_tensor"
+        raise TypeError(f"{name} must be a tensor, got {type(input).__name__}; use {make}({name})")
     own = enter(input, torch.is_grad_enabled())
     data = own.data if type(own) is Pair else own
     if mask is None:

@@ -20,6 +20,7 @@ from ...packing import dim_order as orders
 from ...pair import Pair, Payload
 from ...shared import strict_counts
 from ...shared.names import names_arguments, takes_axis
+from ..containers import accepted_inputs
 from ..make.create import as_masked_tensor
 
 try:
@@ -115,7 +116,7 @@ def get_mask(x: MaskedTensor) -> Tensor:
 
 
 @names_arguments
-def filled(x: Tensor, value: complex | Tensor = 0) -> Tensor:
+def filled(x: Tensor, value: "complex | Tensor | Sequence[Any] | numpy.ndarray[Any, Any]" = 0) -> Tensor:
     """A plain tensor with ``value`` where ``x`` is masked: ``x[i] if valid[i] else value``.
 
     A plain ``x`` is returned as it is. The gradient is 0 where ``x`` is masked. If ``value`` is a tensor, it receives
@@ -124,14 +125,14 @@ def filled(x: Tensor, value: complex | Tensor = 0) -> Tensor:
     Args:
         x (Tensor): A MaskedTensor of any shape, dtype and layout, or a plain tensor, in which nothing is masked.
         value (number or Tensor, optional): One number, or a plain tensor broadcastable to ``x`` whose dtype fits
-            ``x``'s, such as a mean for each column.
+            ``x``'s, such as a mean for each column; also as a list, an array or a Series of pandas.
 
     Returns:
         Tensor: A plain strided tensor of ``x``'s shape and dtype; a plain ``x`` itself.
 
     Raises:
-        TypeError: ``x`` is not a tensor, or ``value`` is masked, does not broadcast to ``x``, or does not fit its
-            dtype, such as -1 in uint8.
+        TypeError: ``x`` is not a tensor, or ``value`` is masked, or holds None, or does not broadcast to ``x``, or does
+            not fit its dtype, such as -1 in uint8.
         RuntimeError: ``value`` is complex and ``x`` is not.
 
     Example:
@@ -147,6 +148,8 @@ def filled(x: Tensor, value: complex | Tensor = 0) -> Tensor:
     if isinstance(x, Tensor) and type(unwrap_transforms(x)) is not MaskedTensor:
         return x
     pair = _enter(dense(x), "filled")
+    if hasattr(value, "__len__") and not isinstance(value, Tensor | str):
+        value = _fill_of_values(value, x)
     if not isinstance(value, Tensor):
         _check_fill(value, x.dtype)
         if masks.is_all_valid(pair.mask):
@@ -164,6 +167,20 @@ def filled(x: Tensor, value: complex | Tensor = 0) -> Tensor:
         )
     other = select.guard(value.to(x.dtype).expand(x.shape), ~pair.mask)
     return torch.where(pair.mask, select.guard(pair.data, pair.mask), other)
+
+
+def _fill_of_values(values: Any, x: MaskedTensor) -> Tensor:
+    """A list, an array or a column of another library, as the tensor that fills ``x``."""
+    inexact = x.is_floating_point() or x.is_complex()
+    found = accepted_inputs.pair_of_input(values, x.dtype if inexact else None, x.device, "value")
+    if not found.mask.all():
+        raise TypeError(
+            f"filled() takes values of which none is missing, got a {type(values).__name__} with a missing one; fill "
+            "it first, as masked_tensor(values).filled(0)"
+        )
+    if not (inexact or found.data.is_complex() or found.data.to(x.dtype).eq(found.data).all()):
+        raise TypeError(f"filled({values!r}): {errors.dtype_name(x.dtype)} cannot hold the values; use x.float()")
+    return found.data if inexact or found.data.is_complex() else found.data.to(x.dtype)
 
 
 def _check_fill(value: complex, dtype: torch.dtype) -> None:

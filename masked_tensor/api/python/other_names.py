@@ -6,10 +6,8 @@ from torch import Tensor
 
 from ...engine.tensor import add_members
 
-_BY_GROUP = (
-    "masked_tensor.masked_where(True, x[:2]).scatter_reduce(0, groups[:, None].expand_as(x), x, 'mean', "
-    "include_self=False)"
-)
+_BY_GROUP = "masked_tensor.RunningStatistics(x.shape[1]).update(x, group=groups).mean"
+_BY_COLUMN = "torch.stack([function(column) for column in x.T])"
 
 _FRAME = "pandas.DataFrame(x.to_numpy_ma(), columns=frame.columns)"
 
@@ -48,6 +46,15 @@ LINES: dict[str, str] = {
     "rank": "masked_tensor.rankdata(x, dim=0)",
     "standardize": "(x - x.mean(0)) / x.std(0)",
     "corr": "x.T.corrcoef()",
+    "to_pandas": "pandas.DataFrame(x.filled(float('nan')).numpy(), columns=names)",
+    "to_polars": "polars.DataFrame(masked_tensor.to_arrow(x, names))",
+    "columns": "x[:, names.index('a')], since columns have no names here",
+    "loc": "x[:, names.index('a')], since columns have no names here",
+    "iloc": "x[:, 0]",
+    "head": "x[:5]",
+    "apply": _BY_COLUMN,
+    "agg": "torch.stack([x.mean(0), x.std(0)])",
+    "sort_values": "x[x[:, 0].filled(float('inf')).argsort()]",
     "autocorr": "torch.stack([x[:, 0], masked_tensor.shift(x[:, 0], 1, 0)]).corrcoef()[0, 1]",
     # numpy.ma
     "masked_less": "masked_tensor.masked_where(x < 0, x)",
@@ -62,9 +69,9 @@ LINES: dict[str, str] = {
     "fill_value": "x.filled(0)",
     "anom": "x - x.mean(0)",
     # makers
-    "from_dataframe": "masked_tensor.masked_tensor(frame)",
+    "from_dataframe": "masked_tensor.masked_invalid(frame)",
     "from_mask": "masked_tensor.masked_tensor(data, mask)",
-    "from_pandas": "masked_tensor.masked_tensor(frame)",
+    "from_pandas": "masked_tensor.masked_invalid(frame)",
     "from_numpy": "masked_tensor.masked_tensor(array)",
     "from_list": "masked_tensor.masked_tensor([1.0, None])",
     "from_padded": "masked_tensor.from_lengths(data, lengths)",

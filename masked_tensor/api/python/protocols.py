@@ -144,6 +144,8 @@ def setitem(x: MaskedTensor, key: Any, value: Any) -> None:
     positions = type(key) in POSITIONS or (type(key) is tuple and all(type(k) in POSITIONS for k in key))
     if positions and place(x, key, value):
         return
+    if isinstance(key, str):
+        raise TypeError(f"x[{key!r}] = value: columns have no names here; write x[:, names.index({key!r})] = value")
     if value is None:
         value = wrap(Pair(pair_of(x).data.new_zeros(()), masks.full((), x.device, False)))
     if not isinstance(value, Tensor):
