@@ -48,7 +48,7 @@ order = torch.randperm(len(visits.values))
 learn, held_out = histories(visits, order[:220]), histories(visits, order[220:])
 sizes = [len(patient) for patient in visits.values]
 print(f"{len(sizes)} patients, {min(sizes)} to {max(sizes)} visits, {len(LABS)} values")
-print("training three networks, a few seconds each ...")
+print("training three networks, a few seconds each ...", flush=True)
 
 # %%
 # The network
@@ -162,7 +162,7 @@ for name, (model_class, collate) in METHODS.items():
     errors[name] = error(together), error(alone)
     changes[name] = F.mse_loss(together, alone).sqrt().item()
     row = f"{changes[name]:23.7f}{errors[name][1]:13.3f}{errors[name][0]:18.3f}"
-    print(f"{name:18}{row}")
+    print(f"{name:18}{row}", flush=True)
 last_values = torch.stack([s[-1, :7] for s, _ in held_out]).nan_to_num()
 repeated = error(last_values)
 print(f"{'last values':18}{'':23}{repeated:13.3f}{repeated:18.3f}")
