@@ -41,8 +41,6 @@ def test_the_line_of_a_name_runs(name: str, tmp_path: Path) -> None:
         "array": np.ones(3),
         "matrix": scipy_sparse.eye_array(3),
         "filename": filename,
-        "pandas": pd,
-        "polars": pytest.importorskip("polars") if name == "to_polars" else None,
         "names": ["a", "b"],
         "function": torch.sum,
     }

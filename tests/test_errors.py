@@ -919,7 +919,11 @@ def test_words_where_a_number_belongs() -> None:
 
 def test_names_of_columns() -> None:
     x = mt.masked_tensor([[1.0, None]])
-    refused(TypeError, lambda: x.__setitem__("a", 1.0), """x['a'] = value: columns have no names here; write x[:, names.index('a')] = value""")
+    refused(
+        TypeError,
+        lambda: x.__setitem__("a", 1.0),
+        """x['a'] = value: columns have no names here; write x[:, names.index('a')] = value""",
+    )
 
 
 def test_functions_of_numpy() -> None:
@@ -1322,7 +1326,9 @@ def test_functional_forms() -> None:
     )
     refused(TypeError, lambda: mt.sum([1.0]), """input must be a tensor, got list; use masked_tensor(input)""")
     frame = pytest.importorskip("pandas").DataFrame({"a": [1.0]})
-    refused(TypeError, lambda: mt.ffill(frame, 0), """input must be a tensor, got DataFrame; use masked_invalid(input)""")
+    refused(
+        TypeError, lambda: mt.ffill(frame, 0), """input must be a tensor, got DataFrame; use masked_invalid(input)"""
+    )
     refused(
         TypeError,
         lambda: mt.sum(ones(2), mask=[True, False]),
@@ -2656,7 +2662,11 @@ def test_fills() -> None:
     for values in ([0, -1], [256, 0], [0.5, 0], [float("nan"), 0], [1j, 0], [0, 1, 2]):
         message(TypeError, lambda values=values: x.filled(values))
     refused(TypeError, lambda: x.filled([0, 256]), """filled([0, 256]): uint8 cannot hold the values; use x.float()""")
-    refused(TypeError, lambda: x.filled([0, None]), """filled() takes values of which none is missing, got a list with a missing one; fill it first, as masked_tensor(values).filled(0)""")
+    refused(
+        TypeError,
+        lambda: x.filled([0, None]),
+        """filled() takes values of which none is missing, got a list with a missing one; fill it first, as masked_tensor(values).filled(0)""",
+    )
 
 
 def test_code_that_is_not_ours() -> None:

@@ -211,9 +211,10 @@ if "__file__" in globals():  # a script; the documentation shows the picture its
     print(f"saved {picture.name} beside this script")
 
 saved = {name: 1 - errors["masked"][1] / both[1] for name, both in errors.items()}
+beside = errors["masked"][0] / errors["lengths by hand"][0] - 1
 print(
     "\nWith a mask, a patient gets the same prediction alone and in any batch.  Alone, "
     f"its error is {saved['lengths by hand']:.0%} lower than with lengths by hand, and "
     f"{saved['zeros']:.0%} lower than with zeros.  In batches, its error is "
-    f"{errors['masked'][0] / errors['lengths by hand'][0] - 1:+.0%} beside lengths by hand."
+    f"{beside:+.0%} beside lengths by hand."
 )
