@@ -216,5 +216,5 @@ print(
     "\nWith a mask, a patient gets the same prediction alone and in any batch.  Alone, "
     f"its error is {saved['lengths by hand']:.0%} lower than with lengths by hand, and "
     f"{saved['zeros']:.0%} lower than with zeros.  In batches, its error is "
-    f"{beside:+.0%} beside lengths by hand."
+    f"{abs(beside):.0%} {'higher' if beside > 0 else 'lower'} than with lengths by hand."
 )
