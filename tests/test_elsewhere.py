@@ -37,7 +37,7 @@ def test_the_line_of_a_name_runs(name: str, tmp_path: Path) -> None:
         "lengths": [3, 1],
         "pandas": pd,
         "polars": polars,
-        "frame": pd.DataFrame({"a": pd.array([1, None], dtype="Int64"), "b": [1.0, 2.0]}),
+        "frame": pd.DataFrame({"a": pd.array([1, None, 3], dtype="Int64"), "b": [1.0, 2.0, 3.0]}),
         "array": np.ones(3),
         "matrix": scipy_sparse.eye_array(3),
         "filename": filename,
