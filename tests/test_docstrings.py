@@ -452,6 +452,7 @@ ANYTHING = {
         RunningStatistics.map_batches.batches
         RunningStatistics.map_batches.return RunningStatistics.to_pandas.return cat.tensors document_mask.position_ids
         document_mask.segment_ids from_documents.position_ids from_documents.rows from_documents.segment_ids
+        filled.value interpolate.index rolling.index
         """,
     "any structure, or any function": """
         collate.batch collate.return collate.length collate.capacity collate.pad_to_multiple_of

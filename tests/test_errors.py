@@ -524,13 +524,23 @@ def test_series() -> None:
     )
     refused(
         TypeError,
-        lambda: mt.rolling(x, 2, index=[0, 1]),
-        """rolling: index must be a plain tensor of real numbers, got list""",
+        lambda: mt.rolling(x, 2, index=["a", "b"]),
+        """rolling: index must be a tensor or an array of numbers, got list; of dates give (dates - dates.min()).total_seconds(), of a column .dt.total_seconds()""",
     )
     refused(
         TypeError,
-        lambda: mt.rolling(x, 2, index=mt.masked_tensor([0, 1])),
-        """rolling: index must be a plain tensor of real numbers, got MaskedTensor; write index.filled(0): times of padding are not read""",
+        lambda: mt.rolling(x, 2, index=ones(2).cfloat()),
+        """rolling: index must hold real numbers, got torch.complex64""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.rolling(x, 2, index=mt.masked_tensor([0, None])),
+        """rolling: index is masked at step 1, which exists; say how many steps each sequence has (lengths=), leave out steps whose time is missing, or give it one by index.filled(value)""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.interpolate(batch, 1, index=mt.masked_tensor([[0, 1], [0, None]]), lengths=[2, 2]),
+        """interpolate: index is masked at step 1 of sequence 1, which exists; say how many steps each sequence has (lengths=), leave out steps whose time is missing, or give it one by index.filled(value)""",
     )
     refused(
         ValueError,

@@ -354,3 +354,38 @@ def test_time_has_no_default() -> None:
     for wrong in (lambda: mt.rolling(x, 2, 1, 1), lambda: mt.ffill(x, 1, 1), lambda: mt.interpolate(x, 1, "linear")):
         with pytest.raises(TypeError, match="positional"):
             wrong()
+
+
+@pytest.mark.parametrize("under", [0.0, NAN, float("inf"), 1e30, -1e30])
+@pytest.mark.parametrize("side", ["right", "left"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_times_of_sequences_are_masked_where_the_batch_is_padded(under: float, side: str, packed: bool) -> None:
+    """They are made as the batch is, and give what each sequence gives by itself."""
+    times = [torch.tensor([0.0, 1.0, 5.0, 6.0]), torch.tensor([2.0, 9.0]), torch.tensor([3.0])]
+    values = [torch.tensor([1.0, 2.0, 3.0, 4.0]), torch.tensor([5.0, 6.0]), torch.tensor([7.0])]
+    batch: dict[str, Any] = {"padding_side": side}
+    index = mt.from_sequences(times, **batch)
+    index = mt.as_masked_tensor(index.filled(under), index.mask)
+    x = mt.from_sequences(values, packed=packed, **batch)
+    said: dict[str, Any] = {} if packed else {"lengths": [4, 2, 1], **batch}
+    for index_of in (index, mt.from_sequences(times, packed=True, **batch)):
+        for turned in (False, True):
+            if turned and packed:
+                continue
+            given, at, dim = (x.mT, index_of.mT, 0) if turned else (x, index_of, 1)
+            found = mt.rolling(given, 3, dim, index=at, **said).sum()
+            line = mt.interpolate(given, dim, index=at, **said)
+            found, line = (found.mT, line.mT) if turned else (found, line)
+            for i, (t, v) in enumerate(zip(times, values, strict=True)):
+                assert found[i].compressed().tolist() == mt.rolling(v, 3, index=t).sum().tolist()
+                assert line[i].compressed().tolist() == v.tolist()
+
+
+def test_times_as_arrays_columns_and_lists() -> None:
+    x, seconds = torch.tensor([1.0, 2.0, 3.0]), [1_700_000_000, 1_700_000_001, 1_700_000_005]
+    late = [float(s) for s in seconds]  # float32 has steps of 128 here
+    arrays = (np.array(seconds), np.array(late), np.array(seconds[::-1])[::-1], np.array(late, ">f8"))
+    for index in (seconds, late, tuple(late), *arrays, pd.Series(late, index=list("abc")), pd.Index(seconds)):
+        assert mt.rolling(x, 2, index=index).sum().tolist() == [1, 3, 3]
+        filled = mt.interpolate(mt.masked_tensor([1.0, None, 6.0]), index=index)
+        assert filled.tolist() == [1, 2, 6]

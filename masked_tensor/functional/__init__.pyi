@@ -371,7 +371,7 @@ def bfill(input: T, dim: int | None=None, *, lengths: Lengths=None, padding_side
     Args:
         input (Tensor): Any dtype and any shape but 0-d, strided; a MaskedTensor, or plain.
         dim (int, optional): The dimension of time: 1 for (batch, time, ...). It may be left out of a series of one
-            dimension alone.
+            dimension alone. ``axis`` is the same.
         lengths (Tensor or str, optional): How many steps of each sequence exist: integers ``(B,)``, or a list of int.
             The others are padding, which stays masked. ``"full"``: nothing is padding. Masked input needs it for any
             ``dim`` but 0, and for more than two dimensions. The batch is dimension 0, or 1 if ``dim`` is 0.
@@ -862,7 +862,7 @@ def ffill(input: T, dim: int | None=None, *, lengths: Lengths=None, padding_side
     Args:
         input (Tensor): Any dtype and any shape but 0-d, strided; a MaskedTensor, or plain.
         dim (int, optional): The dimension of time: 1 for (batch, time, ...). It may be left out of a series of one
-            dimension alone.
+            dimension alone. ``axis`` is the same.
         lengths (Tensor or str, optional): How many steps of each sequence exist: integers ``(B,)``, or a list of int.
             The others are padding, which stays masked. ``"full"``: nothing is padding. Masked input needs it for any
             ``dim`` but 0, and for more than two dimensions. The batch is dimension 0, or 1 if ``dim`` is 0.
@@ -1094,7 +1094,7 @@ def instance_norm(input: T, running_mean: Tensor | None=None, running_var: Tenso
     References:
         ``torch.nn.functional.instance_norm``; Ulyanov et al., Instance normalization, 2016.
     """
-def interpolate(input: T, dim: int | None=None, *, lengths: Lengths=None, padding_side: Side='right', method: Method='linear', index: Tensor | None=None, limit: int | None=None, limit_direction: Direction='forward', limit_area: Area | None=None, max_gap: int | None=None, mask: Tensor | None=None, fill_value: Number | None=None) -> T:
+def interpolate(input: T, dim: int | None=None, *, lengths: Lengths=None, padding_side: Side='right', method: Method='linear', index: Times | None=None, limit: int | None=None, limit_direction: Direction='forward', limit_area: Area | None=None, max_gap: int | None=None, mask: Tensor | None=None, fill_value: Number | None=None) -> T:
     """A time series whose gaps are filled with values between valid entries; ``F.interpolate`` resizes images.
 
     Gradients flow to both of the entries around a gap. It is pandas' function of the name, not
@@ -1103,7 +1103,7 @@ def interpolate(input: T, dim: int | None=None, *, lengths: Lengths=None, paddin
     Args:
         input (Tensor): Floating point or complex, any shape but 0-d, strided; a MaskedTensor, or plain.
         dim (int, optional): The dimension of time: 1 for (batch, time, ...). It may be left out of a series of one
-            dimension alone.
+            dimension alone. ``axis`` is the same.
         lengths (Tensor or str, optional): How many steps of each sequence exist: integers ``(B,)``, or a list of int.
             The others are padding, which stays masked. ``"full"``: nothing is padding. Masked input needs it for any
             ``dim`` but 0, and for more than two dimensions. The batch is dimension 0, or 1 if ``dim`` is 0.
@@ -1111,10 +1111,10 @@ def interpolate(input: T, dim: int | None=None, *, lengths: Lengths=None, paddin
         method (str, optional): ``"linear"`` weighs the two neighbours by their distance, and goes on with the last one
             beyond it. ``"nearest"`` takes the nearer one, the earlier of two, between valid entries alone:
             ``limit_area="outside"`` fills nothing then.
-        index (Tensor, optional): ``(T,)``, or ``(B, T)`` for each sequence, any real dtype: the time of each entry,
-            after that of the entry before; by default they are one step apart. Its values are read to check that, save
-            in compiled code and where it is batched by a transform: there a wrong index gives a wrong result. Of
-            ``(time, batch, ...)`` it is ``(T, B)``. What it has past an end is not read.
+        index (Tensor or array, optional): ``(T,)``, or ``(B, T)`` for each sequence, any real dtype: the time of each
+            entry, after that of the entry before; by default they are one step apart. Its values are read to check
+            that, save in compiled code and where it is batched by a transform: there a wrong index gives a wrong
+            result. Of ``(time, batch, ...)`` it is ``(T, B)``. Past an end it is not read, and may be masked there.
         limit (int, optional): The largest number of entries that are filled in a row.
         limit_direction (str, optional): ``"forward"``, ``"backward"`` or ``"both"``: where ``limit`` counts from, and
             which edge is filled, too.
@@ -1131,11 +1131,12 @@ def interpolate(input: T, dim: int | None=None, *, lengths: Lengths=None, paddin
 
     Raises:
         TypeError: ``input`` is not a tensor, ``mask`` is not a plain bool or int tensor, ``lengths`` or ``max_gap``
-            are not integers, or ``index`` is not a plain tensor of real numbers.
+            are not integers, or ``index`` does not hold real numbers.
         ValueError: ``limit`` or ``max_gap`` is below 1, a choice is not one of the allowed values, ``index`` has
-            another shape, does not rise or is not finite, ``input`` is 0-d, has several dimensions and no ``dim``, or
-            may be padded and has no ``lengths``; these are not one number from 0 to T for each sequence, or a step past
-            an end is valid; or ``mask`` does not broadcast to ``input`` or lies on another device.
+            another shape, does not rise, is not finite or is masked at a step that exists, ``input`` is 0-d, has
+            several dimensions and no ``dim``, or may be padded and has no ``lengths``; these are not one number from 0
+            to T for each sequence, or a step past an end is valid; or ``mask`` does not broadcast to ``input`` or lies
+            on another device.
         IndexError: ``dim`` is out of range.
         RuntimeError: ``input`` is neither floating point nor complex.
         UnsupportedOpError: ``input`` is sparse.
@@ -2577,7 +2578,7 @@ def rms_norm(input: T, normalized_shape: Sequence[int], weight: Tensor | None=No
     References:
         ``torch.nn.functional.rms_norm``; Zhang and Sennrich, Root mean square layer normalization, 2019.
     """
-def rolling(input: T, window: float, dim: int | None=None, *, min_periods: int | None=None, center: bool=False, closed: Closed='right', step: int=1, index: Tensor | None=None, lengths: Lengths=None, padding_side: Side='right', mask: Tensor | None=None, fill_value: Number | None=None) -> Rolling[T]:
+def rolling(input: T, window: float, dim: int | None=None, *, min_periods: int | None=None, center: bool=False, closed: Closed='right', step: int=1, index: Times | None=None, lengths: Lengths=None, padding_side: Side='right', mask: Tensor | None=None, fill_value: Number | None=None) -> Rolling[T]:
     """The windows that end at each entry along ``dim``, whose statistics are methods of the result.
 
     What lies before the first entry and after the last is masked. All statistics are differentiable; they
@@ -2585,18 +2586,18 @@ def rolling(input: T, window: float, dim: int | None=None, *, min_periods: int |
 
     Args:
         input (Tensor): Any dtype and any shape but 0-d, strided; a MaskedTensor, or plain.
-        window (int): The number of entries of a window; with ``index``, its length in the unit of that.
+        window (int or float): The number of entries of a window; with ``index``, its length in the unit of that.
         dim (int, optional): The dimension of time: 1 for (batch, time, ...). It may be left out of a series of one
-            dimension alone.
+            dimension alone. ``axis`` is the same.
         min_periods (int, optional): How many valid entries a result needs; by default all of the window, and 1 with
             ``index``.
         center (bool, optional): Put the entry into the middle of its window.
         closed (str, optional): ``"right"``, ``"left"``, ``"both"`` or ``"neither"``: which ends belong to the window.
         step (int, optional): How many entries the window moves on.
-        index (Tensor, optional): ``(T,)``, or ``(B, T)`` for each sequence, any real dtype: the time of each entry, not
-            before that of the entry before. A window has what lies in ``(t - window, t]``, up to its own entry; if
-            centered, in ``(t - window / 2, t + window / 2]``. Of ``(time, batch, ...)`` it is ``(T, B)``. What it has
-            past an end is not read.
+        index (Tensor or array, optional): ``(T,)``, or ``(B, T)`` for each sequence, any real dtype: the time of each
+            entry, not before that of the entry before. A window has what lies in ``(t - window, t]``, up to its own
+            entry; if centered, in ``(t - window / 2, t + window / 2]``. Of ``(time, batch, ...)`` it is ``(T, B)``.
+            Past an end it is not read, and may be masked there.
         lengths (Tensor or str, optional): How many steps of each sequence exist: integers ``(B,)``, or a list of int.
             The others are padding: they have no window, and stay masked. ``"full"``: nothing is padding. Masked input
             needs it for any ``dim`` but 0, and for more than two dimensions, if a result may be valid where the entry
@@ -2613,12 +2614,12 @@ def rolling(input: T, window: float, dim: int | None=None, *, min_periods: int |
 
     Raises:
         TypeError: ``input`` is not a tensor, ``mask`` is not a plain bool or int tensor, ``lengths`` are not integers,
-            ``window`` is a text, or ``index`` is not a plain tensor of real numbers.
+            ``window`` is a text, or ``index`` does not hold real numbers.
         ValueError: ``window`` or ``step`` is below 1, ``min_periods`` is not between 0 and ``window``, ``index`` has
-            another shape, falls or is not finite, ``closed`` is not one of the allowed values, ``input`` is 0-d, has
-            several dimensions and no ``dim``, or may be padded and has no ``lengths``; these are not one number from 0
-            to T for each sequence, or a step past an end is valid; ``step`` is above 1 for padding on the left; or
-            ``mask`` does not broadcast to ``input`` or lies on another device.
+            another shape, falls, is not finite or is masked at a step that exists, ``closed`` is not one of the allowed
+            values, ``input`` is 0-d, has several dimensions and no ``dim``, or may be padded and has no ``lengths``;
+            these are not one number from 0 to T for each sequence, or a step past an end is valid; ``step`` is above 1
+            for padding on the left; or ``mask`` does not broadcast to ``input`` or lies on another device.
         IndexError: ``dim`` is out of range.
         UnsupportedOpError: ``input`` is sparse.
 

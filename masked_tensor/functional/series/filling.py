@@ -27,6 +27,7 @@ Area = Literal["inside", "outside"]
 Direction = Literal["forward", "backward", "both"]
 Method = Literal["linear", "nearest"]
 Side = Literal["right", "left"]
+Times = Any  #: a tensor, an array, a column or a list of numbers
 Lengths = Tensor | Sequence[int] | Literal["full"] | None
 
 
@@ -80,7 +81,7 @@ def ffill() -> Tensor:
     Args:
         input (Tensor): Any dtype and any shape but 0-d, strided; a MaskedTensor, or plain.
         dim (int, optional): The dimension of time: 1 for (batch, time, ...). It may be left out of a series of one
-            dimension alone.
+            dimension alone. ``axis`` is the same.
         lengths (Tensor or str, optional): How many steps of each sequence exist: integers ``(B,)``, or a list of int.
             The others are padding, which stays masked. ``"full"``: nothing is padding. Masked input needs it for any
             ``dim`` but 0, and for more than two dimensions. The batch is dimension 0, or 1 if ``dim`` is 0.
@@ -123,7 +124,7 @@ def bfill() -> Tensor:
     Args:
         input (Tensor): Any dtype and any shape but 0-d, strided; a MaskedTensor, or plain.
         dim (int, optional): The dimension of time: 1 for (batch, time, ...). It may be left out of a series of one
-            dimension alone.
+            dimension alone. ``axis`` is the same.
         lengths (Tensor or str, optional): How many steps of each sequence exist: integers ``(B,)``, or a list of int.
             The others are padding, which stays masked. ``"full"``: nothing is padding. Masked input needs it for any
             ``dim`` but 0, and for more than two dimensions. The batch is dimension 0, or 1 if ``dim`` is 0.
@@ -165,7 +166,7 @@ def interpolate(
     lengths: Lengths = None,
     padding_side: Side = "right",
     method: Method = "linear",
-    index: Tensor | None = None,
+    index: Times | None = None,
     limit: int | None = None,
     limit_direction: Direction = "forward",
     limit_area: Area | None = None,
@@ -181,7 +182,7 @@ def interpolate(
     Args:
         input (Tensor): Floating point or complex, any shape but 0-d, strided; a MaskedTensor, or plain.
         dim (int, optional): The dimension of time: 1 for (batch, time, ...). It may be left out of a series of one
-            dimension alone.
+            dimension alone. ``axis`` is the same.
         lengths (Tensor or str, optional): How many steps of each sequence exist: integers ``(B,)``, or a list of int.
             The others are padding, which stays masked. ``"full"``: nothing is padding. Masked input needs it for any
             ``dim`` but 0, and for more than two dimensions. The batch is dimension 0, or 1 if ``dim`` is 0.
@@ -189,10 +190,10 @@ def interpolate(
         method (str, optional): ``"linear"`` weighs the two neighbours by their distance, and goes on with the last one
             beyond it. ``"nearest"`` takes the nearer one, the earlier of two, between valid entries alone:
             ``limit_area="outside"`` fills nothing then.
-        index (Tensor, optional): ``(T,)``, or ``(B, T)`` for each sequence, any real dtype: the time of each entry,
-            after that of the entry before; by default they are one step apart. Its values are read to check that, save
-            in compiled code and where it is batched by a transform: there a wrong index gives a wrong result. Of
-            ``(time, batch, ...)`` it is ``(T, B)``. What it has past an end is not read.
+        index (Tensor or array, optional): ``(T,)``, or ``(B, T)`` for each sequence, any real dtype: the time of each
+            entry, after that of the entry before; by default they are one step apart. Its values are read to check
+            that, save in compiled code and where it is batched by a transform: there a wrong index gives a wrong
+            result. Of ``(time, batch, ...)`` it is ``(T, B)``. Past an end it is not read, and may be masked there.
         limit (int, optional): The largest number of entries that are filled in a row.
         limit_direction (str, optional): ``"forward"``, ``"backward"`` or ``"both"``: where ``limit`` counts from, and
             which edge is filled, too.
@@ -207,11 +208,12 @@ def interpolate(
 
     Raises:
         TypeError: ``input`` is not a tensor, ``mask`` is not a plain bool or int tensor, ``lengths`` or ``max_gap``
-            are not integers, or ``index`` is not a plain tensor of real numbers.
+            are not integers, or ``index`` does not hold real numbers.
         ValueError: ``limit`` or ``max_gap`` is below 1, a choice is not one of the allowed values, ``index`` has
-            another shape, does not rise or is not finite, ``input`` is 0-d, has several dimensions and no ``dim``, or
-            may be padded and has no ``lengths``; these are not one number from 0 to T for each sequence, or a step past
-            an end is valid; or ``mask`` does not broadcast to ``input`` or lies on another device.
+            another shape, does not rise, is not finite or is masked at a step that exists, ``input`` is 0-d, has
+            several dimensions and no ``dim``, or may be padded and has no ``lengths``; these are not one number from 0
+            to T for each sequence, or a step past an end is valid; or ``mask`` does not broadcast to ``input`` or lies
+            on another device.
         RuntimeError: ``input`` is neither floating point nor complex.
         UnsupportedOpError: ``input`` is sparse.
 

@@ -22,7 +22,7 @@ from ..entrance import Input, Number, as_pair, enter_input
 from ..reductions import moment, order, sums
 from ..registry import as_torch
 from . import moving, spans
-from .filling import Lengths, Side
+from .filling import Lengths, Side, Times
 from .steps import Series, enter_series, expect_lengths
 from .tokens import Tape, lay_out, spans_of_tokens
 
@@ -336,7 +336,7 @@ def rolling(
     center: bool = False,
     closed: Closed = "right",
     step: int = 1,
-    index: Tensor | None = None,
+    index: Times | None = None,
     lengths: Lengths = None,
     padding_side: Side = "right",
     mask: Tensor | None = None,
@@ -349,18 +349,18 @@ def rolling(
 
     Args:
         input (Tensor): Any dtype and any shape but 0-d, strided; a MaskedTensor, or plain.
-        window (int): The number of entries of a window; with ``index``, its length in the unit of that.
+        window (int or float): The number of entries of a window; with ``index``, its length in the unit of that.
         dim (int, optional): The dimension of time: 1 for (batch, time, ...). It may be left out of a series of one
-            dimension alone.
+            dimension alone. ``axis`` is the same.
         min_periods (int, optional): How many valid entries a result needs; by default all of the window, and 1 with
             ``index``.
         center (bool, optional): Put the entry into the middle of its window.
         closed (str, optional): ``"right"``, ``"left"``, ``"both"`` or ``"neither"``: which ends belong to the window.
         step (int, optional): How many entries the window moves on.
-        index (Tensor, optional): ``(T,)``, or ``(B, T)`` for each sequence, any real dtype: the time of each entry, not
-            before that of the entry before. A window has what lies in ``(t - window, t]``, up to its own entry; if
-            centered, in ``(t - window / 2, t + window / 2]``. Of ``(time, batch, ...)`` it is ``(T, B)``. What it has
-            past an end is not read.
+        index (Tensor or array, optional): ``(T,)``, or ``(B, T)`` for each sequence, any real dtype: the time of each
+            entry, not before that of the entry before. A window has what lies in ``(t - window, t]``, up to its own
+            entry; if centered, in ``(t - window / 2, t + window / 2]``. Of ``(time, batch, ...)`` it is ``(T, B)``.
+            Past an end it is not read, and may be masked there.
         lengths (Tensor or str, optional): How many steps of each sequence exist: integers ``(B,)``, or a list of int.
             The others are padding: they have no window, and stay masked. ``"full"``: nothing is padding. Masked input
             needs it for any ``dim`` but 0, and for more than two dimensions, if a result may be valid where the entry
@@ -375,12 +375,12 @@ def rolling(
 
     Raises:
         TypeError: ``input`` is not a tensor, ``mask`` is not a plain bool or int tensor, ``lengths`` are not integers,
-            ``window`` is a text, or ``index`` is not a plain tensor of real numbers.
+            ``window`` is a text, or ``index`` does not hold real numbers.
         ValueError: ``window`` or ``step`` is below 1, ``min_periods`` is not between 0 and ``window``, ``index`` has
-            another shape, falls or is not finite, ``closed`` is not one of the allowed values, ``input`` is 0-d, has
-            several dimensions and no ``dim``, or may be padded and has no ``lengths``; these are not one number from 0
-            to T for each sequence, or a step past an end is valid; ``step`` is above 1 for padding on the left; or
-            ``mask`` does not broadcast to ``input`` or lies on another device.
+            another shape, falls, is not finite or is masked at a step that exists, ``closed`` is not one of the allowed
+            values, ``input`` is 0-d, has several dimensions and no ``dim``, or may be padded and has no ``lengths``;
+            these are not one number from 0 to T for each sequence, or a step past an end is valid; ``step`` is above 1
+            for padding on the left; or ``mask`` does not broadcast to ``input`` or lies on another device.
         UnsupportedOpError: ``input`` is sparse.
 
     Example:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from ... import layouts, masks, packing, shapes
-from ...compat import has_real_memory, in_transform, is_wrapped, mode_is_active
+from ...compat import in_transform
 from ...engine.boundary.enter_leave import leave
 from ...engine.boundary.packed import enter_packed
 from ...engine.tensor import MaskedTensor
@@ -24,7 +24,7 @@ from ...select import select
 from ...shared.rows.lengths import check_side, steps_that_exist
 from ..entrance import Input, Number, as_pair, check_fill, check_mask, enter_input, refuse_sparse, with_gaps
 from ..registry import check_dim
-from . import tokens
+from . import times, tokens
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,12 +83,13 @@ class Series:
         if self.within is not None:
             return self.over_grid(name, index, ties)[1]
         both = tuple(shape[d] for d in sorted((batch, self.dim))) if len(shape) > 1 and self.stored is None else None
-        index = _as_times(name, index, shape[self.dim], both)
+        index, known = times.read(name, index, shape[self.dim], both, self.x.data.device)
         exists = self.exists
         if index.dim() == 2:
-            index = index.reshape([n if d in (batch, self.dim) else 1 for d, n in enumerate(shape)])
+            around = [n if d in (batch, self.dim) else 1 for d, n in enumerate(shape)]
+            index, known = index.reshape(around), None if known is None else known.reshape(around)
             index = index if exists is None else torch.where(exists, index, 0)
-        _check_order(name, index, self.dim if index.dim() > 1 else 0, exists, ties)
+        times.check(name, index, known, self.dim if index.dim() > 1 else 0, exists, ties)
         return index
 
     def over_grid(self, name: str, index: Tensor, ties: bool) -> tuple[Tensor, Tensor]:
@@ -96,12 +97,15 @@ class Series:
         assert self.stored is not None
         grid, order = self.stored.grid, self.stored.order
         turned = order.index((1,)) < order.index((0,))
-        index = _as_times(name, index, grid.shape[1], grid.shape[::-1] if turned else grid.shape)
+        both = grid.shape[::-1] if turned else grid.shape
+        index, known = times.read(name, index, grid.shape[1], both, grid.mask.device)
         if index.dim() == 1:
-            _check_order(name, index, 0, None, ties)
+            times.check(name, index, known, 0, None, ties)
             return index, index.index_select(0, grid.time)
-        index = torch.where(grid.mask, index.t() if turned else index, 0)
-        _check_order(name, index, 1, grid.mask, ties)
+        if turned:
+            index, known = index.t(), None if known is None else known.t()
+        index = torch.where(grid.mask, index, 0)
+        times.check(name, index, known, 1, grid.mask, ties)
         return index, index.flatten().index_select(0, grid.index)
 
 
@@ -191,47 +195,6 @@ def _fill(result: Pair, value: Number) -> Pair:
     check_fill(value, result.data.dtype)
     filled = select(result.data, result.mask, value)
     return Pair(filled, masks.full(filled.shape, filled.device), Payload.ZERO)
-
-
-def _as_times(name: str, index: Any, size: int, both: tuple[int, ...] | None) -> Tensor:
-    """``index=`` of the shape ``(size,)``, or ``both``, in a dtype in which times are subtracted."""
-    if not isinstance(index, Tensor) or type(index) is MaskedTensor or index.is_complex():
-        also = "; write index.filled(0): times of padding are not read" if type(index) is MaskedTensor else ""
-        raise TypeError(f"{name}: index must be a plain tensor of real numbers, got {type(index).__name__}{also}")
-    allowed = [(size,)] if both is None else [(size,), both]
-    if tuple(index.shape) not in allowed:
-        raise ValueError(
-            f"{name}: index must have one place per entry along dim, {' or '.join(map(str, allowed))}, got "
-            f"{tuple(index.shape)}"
-        )
-    if not index.is_floating_point():
-        return index.long()
-    return index.float() if index.dtype.itemsize < 4 else index
-
-
-def _check_order(name: str, index: Tensor, dim: int, exists: Tensor | None, ties: bool) -> None:
-    """Raises for times of steps that exist, of which one is before the one before it, NaN or infinite.
-
-    They are looked at where that is possible.
-    """
-    if not has_real_memory(index) or is_wrapped(index) or mode_is_active():
-        return
-    rows = index.movedim(dim, -1)
-    wrong, before, after = ~rows.isfinite(), rows[..., :-1], rows[..., 1:]
-    falls = after < before if ties else after <= before
-    if exists is not None and index.dim() > 1:
-        there = exists.movedim(dim, -1)
-        falls = falls & there[..., :-1] & there[..., 1:]
-    wrong[..., 1:] |= falls
-    if wrong.any():
-        *row, place = wrong.nonzero()[0].tolist()
-        place = max(place - 1, 0)
-        shown = rows[tuple(row)][place : place + 2].tolist()
-        raise ValueError(
-            f"{name}: index must be finite and {'not fall' if ties else 'rise'} from each entry to the next, got "
-            f"{shown} at {place}{f' of sequence {max(row)}' if row else ''}; sort it with the series along dim "
-            "(index.argsort())" + ("" if ties else ", one entry for each time")
-        )
 
 
 def expect_lengths(name: str, series: Series) -> None:
