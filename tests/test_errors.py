@@ -2940,6 +2940,11 @@ def test_attention_of_flat_modules() -> None:
         )
     refused(
         ValueError,
+        lambda: Within(tokens).mode.be_clear(True),
+        """mt.flat: the batch has 3 tokens, as many as what the module attends to beside them has entries, and its calls of attention are not those of the check, which tell them apart (a layer that is left out, a checkpoint); call the module on the masked batch without mt.flat""",
+    )
+    refused(
+        ValueError,
         lambda: first_tokens((ones(1, 3, 4),), Within(tokens).mode),
         """mt.flat: sequence 1 has no step that the model's pooler could read; leave it out of the batch""",
     )

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from ...compat import function_modes
+from ...compat import function_modes, tree_leaves
 from ...engine.contexts.setting import Setting
 from ...engine.tensor import MaskedTensor
 from ...packing.flat_attention import attend_within
@@ -41,12 +41,17 @@ class Flat(TorchFunctionMode):
 
     tokens: Any = None
     apart = inside = counted = read = False
+    passes = False  #: whether what is called now is called from here
 
     def __init__(self, index: Tensor, lengths: Tensor, places: Tensor, grid: Grid | None = None) -> None:
         super().__init__()
         self.index, self.lengths = index, lengths  #: of the grid
         self.places = places  #: (B, T, 0): says the sizes
         self.grid = grid  #: None in what is compiled as a whole
+        self.order: tuple[bool, ...] = ()  #: which calls are among the tokens, if their number does not say it
+        self.calls = 0  #: how many there were
+        self.same = False  #: whether one that is not had as many keys as there are tokens
+        self.seen: list[tuple[bool, int]] | None = None  #: for the check: which calls were, and of how many keys
         self.weights = False  #: whether weights of attention were asked for, which Dynamo would compute over all tokens
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -59,6 +64,8 @@ class Flat(TorchFunctionMode):
             if found is not None:
                 self.read = True
                 return found
+        if self.passes and (function is ATTENTION or function is MULTI_HEAD):
+            return function(*args, **kwargs)
         if function is ATTENTION:
             return self.attend(*args, **kwargs)
         if function is MULTI_HEAD:
@@ -82,7 +89,43 @@ class Flat(TorchFunctionMode):
     def holds(self, *given: Tensor) -> bool:
         """Whether these are ``(.., N, D)``, one row of the flat tokens."""
         number = self.index.shape[0]
-        return not [x for x in given if type(x) is MaskedTensor or x.dim() < 2 or x.shape[-2] != number]
+        among = not [x for x in given if type(x) is MaskedTensor or x.dim() < 2 or x.shape[-2] != number]
+        if self.seen is not None:
+            self.seen.append((among, given[1].shape[-2]))
+        return self._is_next_among(among) if self.order else among
+
+    def _is_next_among(self, among: bool) -> bool:
+        """That where what a module attends to beside its tokens has as many entries."""
+        place, self.calls = self.calls, self.calls + 1
+        if place >= len(self.order):  # a checkpoint runs it again
+            self.be_clear(self.same and among)
+            return among
+        self.same = self.same or (among and not self.order[place])
+        return among and self.order[place]
+
+    def aside(self, function: Any, *args: Any, **kwargs: Any) -> Any:
+        """What a function gives that knows this mode, and whose own calls it need not see."""
+        if torch.compiler.is_dynamo_compiling():
+            self.passes = True
+            found = function(*args, **kwargs)
+            self.passes = False
+            return found
+        if function_modes()[-1:] != [self]:
+            return function(*args, **kwargs)
+        self.__exit__(None, None, None)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            self.__enter__()
+
+    def be_clear(self, unclear: bool) -> None:
+        """Raises if it is not known which call of attention is among the tokens."""
+        if unclear:
+            raise OwnMaskError(
+                f"mt.flat: the batch has {self.index.shape[0]} tokens, as many as what the module attends to beside "
+                "them has entries, and its calls of attention are not those of the check, which tell them apart (a layer "
+                "that is left out, a checkpoint); call the module on the masked batch without mt.flat"
+            )
 
     def within(
         self, query: Tensor, key: Tensor, value: Tensor, dropout: float, causal: bool, scale: float | None,
@@ -93,6 +136,14 @@ class Flat(TorchFunctionMode):
         if self.grid is None or torch.compiler.is_dynamo_compiling():
             return attend_compiled(query, key, value, self.index, self.lengths, self.places, *options)
         return attend_within(self.grid, query, key, value, *options)
+
+
+def order_for(number: int, order: tuple[bool, ...], others: tuple[int, ...], given: Any) -> tuple[bool, ...]:
+    """Which calls are among ``number`` tokens, if what others attend to may have as many entries; else nothing."""
+    if not order:
+        return order
+    plain = [x for x in tree_leaves(given) if isinstance(x, Tensor) and type(x) is not MaskedTensor]
+    return order if number in (*others, *(n for x in plain for n in x.shape)) else ()
 
 
 class Within(Setting):

@@ -45,7 +45,7 @@ def _name_of(x: MaskedTensor, names: dict[str, Any]) -> str:
 
 
 def refuse_other_labels(labels: Any, batch: Sequence[int]) -> None:
-    """Raises for classes of another shape than the batch.
+    """Raises for classes of another shape than the batch; of labels that are numbers the check says what they are.
 
     Where they are as many as the tokens, a model would read them as the labels of the tokens. One label for each
     sequence, ``(B,)`` or ``(B, 1)``, is read as such.
@@ -59,3 +59,10 @@ def refuse_other_labels(labels: Any, batch: Sequence[int]) -> None:
             f"mt.flat: labels of shape {tuple(labels.shape)} beside a batch of shape {tuple(batch)}; give labels of "
             "steps in the shape of the batch, and several classes for each sequence under another name than labels="
         )
+
+
+def of_other_steps(labels: Any, tokens: FlatTokens) -> bool:
+    """Whether labels are numbers ``(B, C)``, which are no labels of the tokens."""
+    if not isinstance(labels, Tensor) or not labels.is_floating_point() or labels.dim() < GRID:
+        return False
+    return tuple(labels.shape[:GRID]) != (1, tokens.grid.index.shape[0])

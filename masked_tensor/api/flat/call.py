@@ -23,6 +23,7 @@ def run(module: Any, forward: Forward, args: Any, kwargs: Any, within: Within) -
         forward = torch.compiler.disable(forward)  # Dynamo would follow how weights over all tokens are computed
     with within:
         out = forward(module, *args, **with_what_it_wants(told, kwargs, position_ids))
+    mode.be_clear(mode.same and mode.calls != len(mode.order))
     if mode.weights:
         way.weights = True
     return out

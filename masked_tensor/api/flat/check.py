@@ -14,6 +14,7 @@ from ... import settings
 from ...compat import tree_map
 from . import parts, transformers
 from .attention import ATTENTION, OwnMaskError, Within
+from .beside import of_other_steps
 from .call import run
 from .multi_head import MULTI_HEAD
 from .samples import compared, cut, draw, gap, is_telling, row_of, sizes_tried
@@ -24,11 +25,17 @@ BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
 
 @dataclass(frozen=True)
 class Found:
-    """What is wrong with a module, or None; whether parts of it run apart, and whether it reads ends of sequences."""
+    """What is wrong with a module, or None; whether parts of it run apart, and whether it reads ends of sequences.
+
+    ``order`` says of each call of attention whether it is among the tokens, and is empty if all are; ``others`` how
+    many keys those had that are not.
+    """
 
     refusal: str | None = None
     apart: bool = False
     reads: bool = False
+    order: tuple[bool, ...] = ()
+    others: tuple[int, ...] = ()
 
 
 def what_differs(module: nn.Module, forward: Callable[..., Any], args: Any, kwargs: Any, tokens: FlatTokens) -> Found:
@@ -39,14 +46,20 @@ def what_differs(module: nn.Module, forward: Callable[..., Any], args: Any, kwar
         return Found(refusal(module, why))
     with _undisturbed(module), torch.no_grad():
         given = (module, forward, args, kwargs, tokens)
-        differs, reads = _difference(*given, apart=False)
+        found = _difference(given, apart=False)
         known = parts.has_any(module)
-        if differs is not None and _found_parts(*given):
-            if _difference(*given, apart=True)[0] is None:
+        if found.refusal is None and _reads_labels_by_step(*given):
+            shape = tuple(kwargs["labels"].shape)
+            return Found(
+                f"mt.flat: {type(module).__name__} reads labels= of shape {shape} as if each belonged to a step; give "
+                "labels of steps in the shape of the batch"
+            )
+        if found.refusal is not None and _found_parts(*given):
+            if _difference(given, apart=True).refusal is None:
                 return Found(apart=True)
             if not known:
                 parts.restore(module)
-    return Found(None if differs is None else refusal(module, differs), reads=reads)
+    return found if found.refusal is None else Found(refusal(module, found.refusal))
 
 
 def not_compiled(module: nn.Module, found: Found) -> str | None:
@@ -63,7 +76,7 @@ def _found_parts(module: nn.Module, forward: Callable[..., Any], args: Any, kwar
     """Whether there are submodules with attention of their own; they run apart from now on."""
     joining: dict[nn.Module, bool] = {}
     seen: dict[nn.Module, parts.Roles] = {}
-    first = sizes_tried(module)
+    first = sizes_tried(module, (args, kwargs), tokens)
     for sizes in (first, (first[0] + 1, first[1] + 2)):
         number = sum(sizes)
         given = draw(module, args, kwargs, tokens, number)
@@ -121,54 +134,77 @@ def _undisturbed(module: nn.Module) -> Iterator[None]:
                         buffer.copy_(before)
 
 
-def _difference(*given: Any, apart: bool) -> tuple[str | None, bool]:
-    """What differs, or None; and whether ends of sequences were read."""
+def _difference(given: tuple[Any, ...], apart: bool) -> Found:
+    """What differs, and what was seen."""
     for _ in range(settings.DRAWS):
-        differs, reads, tells = _of_one_draw(*given, apart)
-        if differs is not None or tells:
+        found, tells = _of_one_draw(*given, apart=apart)
+        if found.refusal is not None or tells:
             break
-    return differs, reads
+    return found
 
 
 def _of_one_draw(
-    module: nn.Module, forward: Callable[..., Any], args: Any, kwargs: Any, tokens: FlatTokens, apart: bool
-) -> tuple[str | None, bool, bool]:
-    """What differs, or None; whether ends of sequences were read; whether outputs tell one draw from another."""
-    sizes = sizes_tried(module)
+    module: nn.Module, forward: Callable[..., Any], args: Any, kwargs: Any, tokens: FlatTokens, *, apart: bool
+) -> tuple[Found, bool]:
+    """What differs, and what was seen; whether outputs tell one draw from another."""
+    sizes = sizes_tried(module, (args, kwargs), tokens)
     drawn = draw(module, args, kwargs, tokens, sum(sizes))
     cuts = {0: slice(0, sizes[0]), 1: slice(sizes[0], sum(sizes))}
     try:
         alone = {i: _alone(module, forward, cut(drawn, [where], sum(sizes))) for i, where in cuts.items()}
     except Exception as error:
-        return f"on {min(sizes)} or {max(sizes)} steps alone it raises {type(error).__name__}: {error}", False, True
+        return Found(f"on {min(sizes)} or {max(sizes)} steps alone it raises {type(error).__name__}: {error}"), True
     if (mixed := _mixed_batch(module, forward, drawn, sizes)) is not None:
-        return mixed, False, True
-    reads = False
-    worst = 0.0
+        return Found(mixed), True
+    seen: list[tuple[bool, int]] = []
+    reads, worst = False, 0.0
     for order in ((0, 1), (1, 0)):
         lengths = (sizes[order[0]], sizes[order[1]])
         within = Within(row_of(tokens, lengths), apart)
+        within.mode.seen = seen = []
         try:
             inside_args, inside_kwargs = cut(drawn, [cuts[i] for i in order], sum(sizes))
             together = compared(module, run(module, forward, inside_args, inside_kwargs, within))
         except OwnMaskError as error:
-            return str(error).removeprefix("mt.flat: "), False, True
+            return Found(str(error).removeprefix("mt.flat: ")), True
         except Exception as error:  # of what runs on each alone
-            return f"on two together it raises {type(error).__name__}: {error}", False, True
+            return Found(f"on two together it raises {type(error).__name__}: {error}"), True
         reads = reads or within.mode.read
         starts = [0, lengths[0]]
         for place, i in enumerate(order):
             expected = compared(module, alone[i])
             if len(expected) != len(together):
-                return "it gives other outputs for two sequences than for one", False, True
+                return Found("it gives other outputs for two sequences than for one"), True
             for got, wanted in zip(together, expected, strict=True):
                 found = _part(got, wanted, starts[place], sizes[i], sum(sizes), place)
                 if isinstance(found, str):
-                    return found, False, True
+                    return Found(found), True
                 worst = max(gap(found, wanted), worst)
     if worst != 0.0:
-        return f"two sequences together differ by {worst:.2g} from each of them alone", False, True
-    return None, reads, is_telling([x for i in cuts for x in compared(module, alone[i])])
+        return Found(f"two sequences together differ by {worst:.2g} from each of them alone"), True
+    others = tuple({n for among, n in seen if not among})
+    calls = tuple(among for among, _ in seen) if others else ()
+    return Found(reads=reads, order=calls, others=others), is_telling(
+        [x for i in cuts for x in compared(module, alone[i])]
+    )
+
+
+def _reads_labels_by_step(
+    module: nn.Module, forward: Callable[..., Any], args: Any, kwargs: Any, tokens: FlatTokens
+) -> bool:
+    """Whether labels ``(B, C)`` that are numbers are read as if each belonged to a step: not for 5 steps and for 3."""
+    labels = kwargs.get("labels")
+    if not of_other_steps(labels, tokens):
+        return False
+    total = sum(sizes := sizes_tried(module, (args, kwargs), tokens))
+    drawn_args, drawn_kwargs = draw(module, args, kwargs, tokens, total)
+    for size in sizes:
+        given = cut((drawn_args, drawn_kwargs), [slice(0, size)], total)
+        try:
+            _alone(module, forward, (given[0], {**given[1], "labels": labels[:1]}))
+        except Exception:
+            return True
+    return False
 
 
 def _mixed_batch(module: nn.Module, forward: Callable[..., Any], drawn: Any, sizes: tuple[int, int]) -> str | None:

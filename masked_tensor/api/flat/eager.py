@@ -14,7 +14,7 @@ from ...packing import Packed
 from ...packing.grid import same_places
 from ...rules.cross_entropy import IGNORED
 from . import transformers
-from .attention import Within
+from .attention import Within, order_for
 from .beside import OtherLengths, named_arguments, other_lengths, refuse_other_labels
 from .call import run
 from .tokens import FlatTokens, from_flat, gathered, stored_tokens, to_flat, tokens_of, whole_steps
@@ -44,7 +44,9 @@ def call(module: nn.Module, forward: Forward, args: tuple[Any, ...], kwargs: dic
     found = verified(module, forward, inside_args, inside_kwargs, tokens)
     if found.refusal is not None:
         raise UnsupportedOpError(found.refusal)
-    out = run(module, forward, inside_args, inside_kwargs, Within(tokens, found.apart))
+    within = Within(tokens, found.apart)
+    within.mode.order = order_for(tokens.grid.index.shape[0], found.order, found.others, given)
+    out = run(module, forward, inside_args, inside_kwargs, within)
     return _left(out, tokens)
 
 

@@ -60,11 +60,11 @@ def _heads_of_tokens(kind: Any) -> Any:
         q, k, v = [x.transpose(0, 1) if turned else x for x in (query, key, value)]
         if key is query and value is query:
             k = v = q
-        out, _ = attend_by_heads(
-            mode, q, k, v, self.embed_dim, self.num_heads, self.in_proj_weight, self.in_proj_bias, self.bias_k,
-            self.bias_v, self.add_zero_attn, self.dropout, self.out_proj.weight, self.out_proj.bias, self.training,
-            key_padding_mask, False, attn_mask, self.in_proj_weight is None, self.q_proj_weight, self.k_proj_weight,
-            self.v_proj_weight, is_causal=is_causal,
+        out, _ = mode.aside(
+            attend_by_heads, mode, q, k, v, self.embed_dim, self.num_heads, self.in_proj_weight, self.in_proj_bias,
+            self.bias_k, self.bias_v, self.add_zero_attn, self.dropout, self.out_proj.weight, self.out_proj.bias,
+            self.training, key_padding_mask, False, attn_mask, self.in_proj_weight is None, self.q_proj_weight,
+            self.k_proj_weight, self.v_proj_weight, is_causal=is_causal,
         )  # fmt: skip
         return (out.transpose(0, 1) if turned else out), None
 

@@ -18,12 +18,18 @@ SHORT = (5, 3)  #: the lengths of the two sequences, unless a configuration name
 TOLERANCE = {torch.float64: 1e-5, torch.float32: 1e-4, torch.float16: 2e-2, torch.bfloat16: 5e-2}
 
 
-def sizes_tried(module: nn.Module) -> tuple[int, int]:
-    """The lengths of the two sequences."""
+def sizes_tried(module: nn.Module, given: Any, tokens: FlatTokens) -> tuple[int, int]:
+    """The lengths of the two sequences; together they are as long as nothing else that is known beside them."""
     reach = [(p.kernel_size[0] - 1) * p.dilation[0] for p in module.modules() if isinstance(p, nn.Conv1d)]
-    if narrow := [n for n in (*transformers.windows(module), *reach) if n <= settings.TRIED]:
-        return max(narrow) + 4, max(narrow) + 2
-    return SHORT
+    narrow = [n for n in (*transformers.windows(module), *reach) if n <= settings.TRIED]
+    first, second = (max(narrow) + 4, max(narrow) + 2) if narrow else SHORT
+    many = (1, tokens.grid.index.shape[0])
+    beside = [x for x in tree_leaves(given) if isinstance(x, Tensor) and tuple(x.shape[:2]) != many]
+    known = [*module.parameters(), *module.buffers(), *beside]
+    taken = {n for x in known for n in x.shape}
+    while first + second in taken:
+        first += 1
+    return first, second
 
 
 def row_of(tokens: FlatTokens, lengths: tuple[int, ...]) -> FlatTokens:

@@ -34,7 +34,8 @@ def attention(
         raise OwnMaskError(mask_of_its_own(given["position_bias"]))
     causal = bool(getattr(module, "is_causal", True) if is_causal is None else is_causal)
     grouped = query.shape[1] != key.shape[1]
-    out = mode.within(query, key, value, dropout, causal, scaling, grouped, sliding_window, softcap, s_aux)
+    options = (dropout, causal, scaling, grouped, sliding_window, softcap, s_aux)
+    out = mode.aside(mode.within, query, key, value, *options)
     return out.transpose(1, 2).contiguous(), None
 
 

@@ -12,13 +12,15 @@ from ...compat import tree_leaves, tree_map
 from ...engine.dynamo import trace_as_constant
 from ...packing.grid import grid_of_lengths
 from . import transformers
+from .beside import of_other_steps
 from .check import Found, not_compiled, what_differs
 from .compiled.described import described, is_description
 from .samples import SHORT
 from .tokens import FlatTokens
 
-#: Of a call: where positions begin or None, whether a cache must be refused, whether labels are shifted; what is wrong.
-Told = tuple[int | None, bool, bool, str | None]
+#: Of a call: where positions begin or None, whether a cache must be refused, whether labels are shifted; what
+#: was found of its calls of attention; what is wrong.
+Told = tuple[int | None, bool, bool, tuple[bool, ...], tuple[int, ...], str | None]
 
 
 WEIGHTS = (
@@ -41,7 +43,7 @@ def verified(module: nn.Module, forward: Callable[..., Any], args: Any, kwargs: 
     way: Way = module.__dict__["flat_way"]
     if not way.check:
         return Found()
-    key = _kind_of_call(args, kwargs)
+    key = (_kind_of_call(args, kwargs), of_other_steps(kwargs.get("labels"), tokens))
     if key not in way.found:
         if not tokens.grid.index.shape[0]:  # compared by whoever asks first: ranks must not disagree
             args, kwargs, tokens = drawn(*described((args, kwargs), tokens.values))
@@ -96,7 +98,7 @@ def told(module: nn.Module, args: Any, kwargs: Any) -> Told:
             if module.__dict__["flat_way"].weights:
                 refusal = refusal or WEIGHTS
             wants = transformers.wanted(module, forward, inside_kwargs)
-            found.append((*wants, transformers.is_shifted(module), refusal))
+            found.append((*wants, transformers.is_shifted(module), way.order, way.others, refusal))
         except Exception as error:
             found.append(error)
 

@@ -13,7 +13,7 @@ from ....compat import tree_leaves, tree_map
 from ....engine.tensor import MaskedTensor
 from ....errors import UnsupportedOpError
 from ....packing.dim_order import GRID
-from ..attention import Flat
+from ..attention import Flat, order_for
 from ..beside import refuse_other_labels
 from ..call import with_what_it_wants
 from ..verified import told
@@ -52,12 +52,15 @@ def call_compiled(module: nn.Module, forward: Callable[..., Any], args: Any, kwa
         return x
 
     inside_args, inside_kwargs = tree_map(enter_one, (args, kwargs))
-    first, cache, shifted, refusal = told(module, *described((inside_args, inside_kwargs), values))
+    first, cache, shifted, order, others, refusal = told(module, *described((inside_args, inside_kwargs), values))
     if refusal is not None:
         raise UnsupportedOpError(refusal)
     wanted = with_what_it_wants((first, cache, shifted), inside_kwargs, position_ids)
-    with Flat(index, lengths, places):
+    mode = Flat(index, lengths, places)
+    mode.order = order_for(index.shape[0], order, others, given)
+    with mode:
         out = forward(module, *inside_args, **wanted)
+    mode.be_clear(mode.same and mode.calls != len(mode.order))
     number = index.shape[0]
     return tree_map(lambda x: left(x, batch) if _is_row(x, number) else x, out)
 
