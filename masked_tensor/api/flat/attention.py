@@ -123,8 +123,8 @@ class Flat(TorchFunctionMode):
         if unclear:
             raise OwnMaskError(
                 f"mt.flat: the batch has {self.index.shape[0]} tokens, as many as what the module attends to beside "
-                "them has entries, and its calls of attention are not those of the check, which tell them apart (a layer "
-                "that is left out, a checkpoint); call the module on the masked batch without mt.flat"
+                "them has entries, and its calls of attention are not those of the check, which tell them apart (a "
+                "layer that is left out, a checkpoint); call the module on the masked batch without mt.flat"
             )
 
     def within(
