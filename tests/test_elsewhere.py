@@ -64,7 +64,7 @@ def test_an_error_names_the_line(name: str) -> None:
 
 def test_a_table_goes_back_to_pandas_with_its_columns() -> None:
     frame = pd.DataFrame({"a": [1.0, None], "b": [3.0, 4.0]})
-    back = eval(other_names.LINES["to_pandas"], {"pandas": pd, "frame": frame, "x": mt.masked_invalid(frame)})
+    back = eval(other_names.LINES["to_pandas"], {"pandas": pd, "names": frame.columns, "x": mt.masked_invalid(frame)})
     pd.testing.assert_frame_equal(back, frame)
 
 

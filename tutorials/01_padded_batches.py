@@ -215,6 +215,6 @@ beside = errors["masked"][0] / errors["lengths by hand"][0] - 1
 print(
     "\nWith a mask, a patient gets the same prediction alone and in any batch.  Alone, "
     f"its error is {saved['lengths by hand']:.0%} lower than with lengths by hand, and "
-    f"{saved['zeros']:.0%} lower than with zeros.  In batches, its error is "
-    f"{abs(beside):.0%} {'higher' if beside > 0 else 'lower'} than with lengths by hand."
+    f"{saved['zeros']:.0%} lower than with zeros.  In batches, it is "
+    f"{abs(beside):.0%} {'above' if beside > 0 else 'below'} that of lengths by hand."
 )

@@ -9,7 +9,7 @@ from ...engine.tensor import add_members
 _BY_GROUP = "masked_tensor.RunningStatistics(x.shape[1]).update(x, group=groups).mean"
 _BY_COLUMN = "torch.stack([function(column) for column in x.T])"
 
-_FRAME = "pandas.DataFrame(x.to_numpy_ma(), columns=frame.columns)"
+_FRAME = "pandas.DataFrame(x.to_numpy_ma(), columns=names)"
 
 #: What to write for each; ``x`` is a masked tensor.
 LINES: dict[str, str] = {
