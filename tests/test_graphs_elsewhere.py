@@ -149,7 +149,8 @@ def outcome(sample: Sample, masked: bool, *tensors: Tensor) -> list[Tensor]:
 def strays_of(sample: Sample) -> list[str]:
     """What lies elsewhere or is read in the graph of a masked call, where that of the plain one has nothing such."""
     with elsewhere():
-        given = there((sample.args, sample.kwargs))
+        kwargs = {name: DEVICE if name == "device" else value for name, value in sample.kwargs.items()}
+        given = there((sample.args, kwargs))
         tensors = [x.requires_grad_(x.dtype.is_floating_point or x.dtype.is_complex) for x in tensors_in(given)]
         moved = Sample(sample.op, *given)
         try:

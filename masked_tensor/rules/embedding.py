@@ -95,11 +95,11 @@ def renorm(weight: Operand, indices: Operand, max_norm: float, norm_type: float)
     ids = indices.data[indices.mask] if isinstance(indices, Pair) else indices.flatten()
     if not isinstance(weight, Pair):
         return torch.embedding_renorm_(weight, ids, max_norm, norm_type)
-    ids = ids.unique()
-    rows = select(weight.data.detach()[ids], weight.mask[ids], 0)
-    norm = torch.linalg.vector_norm(rows, norm_type, -1, keepdim=True)
+    table = weight.data.detach()
+    rows = table[ids]
+    norm = torch.linalg.vector_norm(select(rows, weight.mask[ids], 0), norm_type, -1, keepdim=True)
     scale = torch.where(norm > max_norm, max_norm / (norm + 1e-7), 1)
-    weight.data.detach()[ids] = weight.data.detach()[ids] * scale
+    table[ids] = rows * scale  # ids that are equal write the same
     return weight
 
 
