@@ -6,8 +6,9 @@ NaN, inf and out-of-range indices included.
 """
 
 import enum
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final, overload
 
 import torch
 from torch import Tensor
@@ -67,6 +68,17 @@ def plain_pair(data: Tensor) -> Pair:
 def as_pair(value: Pair | Tensor) -> Pair:
     """``value`` itself if it is a pair, else the pair of a plain tensor."""
     return value if type(value) is Pair else plain_pair(value)
+
+
+@overload
+def moved(value: Pair, op: Callable[..., Tensor], *args: Any) -> Pair: ...
+@overload
+def moved(value: Any, op: Callable[..., Tensor], *args: Any) -> Any: ...
+def moved(value: Any, op: Callable[..., Tensor], *args: Any) -> Any:
+    """Data and mask moved alike, by an op that only rearranges, repeats or leaves out entries; a plain tensor alone."""
+    if type(value) is not Pair:
+        return op(value, *args)
+    return Pair(op(value.data, *args), op(value.mask, *args), value.payload)
 
 
 def data_of(value: Pair | Tensor) -> Tensor:

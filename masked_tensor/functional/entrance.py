@@ -16,7 +16,7 @@ from ..compat import OpOverload
 from ..engine import table
 from ..engine.boundary.enter_leave import enter, leave
 from ..engine.tensor import MaskedTensor
-from ..pair import Pair, Payload
+from ..pair import Pair, Payload, moved
 from ..select import select
 from ..shared.too_few import Number as Number
 from ..shared.too_few import TooFew, is_enough, of_nothing, representable
@@ -204,9 +204,7 @@ def with_gaps(name: str, result: Pair, x: Input, fill_value: Number | None) -> T
 
 def restore_dims(result: Any, shape: Sequence[int]) -> Any:
     """``result`` in ``shape``: the reduced dimensions put back by ``keepdim``."""
-    if type(result) is Pair:
-        return Pair(result.data.reshape(tuple(shape)), result.mask.reshape(tuple(shape)), result.payload)
-    return result.reshape(tuple(shape))
+    return moved(result, torch.reshape, tuple(shape))
 
 
 def refuse_sparse(name: str, x: Input) -> None:

@@ -51,14 +51,14 @@ def _as_samples(x: Packed, target: Any) -> tuple[Packed, Frame, Pair, Pair]:
     t = match_grid(target, samples) if type(target) is Packed else pack_onto(pair.as_pair(target), samples)
     count = y.values.shape[:-1].numel()
     given, chosen = y.pair(), t.pair()
-    flat = Pair(given.data.reshape(count, -1), given.mask.reshape(count, -1), given.payload)
+    flat = pair.moved(given, Tensor.reshape, (count, -1))
     named = Pair(chosen.data.expand(samples.stored).reshape(-1), chosen.mask.expand(samples.stored).reshape(-1))
     return y, samples, flat, named
 
 
 def _per_sample(result: Pair, y: Packed, samples: Frame) -> Packed:
     """One loss for each sample."""
-    entries = Pair(result.data.view(samples.stored), result.mask.view(samples.stored), result.payload)
+    entries = pair.moved(result, Tensor.view, samples.stored)
     return pack_values(entries, y, y.order[:-1])
 
 

@@ -133,8 +133,7 @@ def _drop_dims(x: Packed, dims: Sequence[int]) -> Packed:
 def _as_scalars(result: Any, shape: Sequence[int]) -> Any:
     if isinstance(result, (tuple, list)):
         return tuple(_as_scalars(r, shape) for r in result)
-    p = pair.as_pair(result)
-    return Pair(p.data.reshape(shape), p.mask.reshape(shape), p.payload)
+    return pair.moved(pair.as_pair(result), torch.reshape, tuple(shape))
 
 
 def reduce_time(x: Packed, dims: Sequence[int], keepdim: bool, segments: Segments, kernel: Any) -> Pair:

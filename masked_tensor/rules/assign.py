@@ -144,11 +144,10 @@ def _write_along(op: Any, x: Pair, dim: int, index: Pair | Tensor, value: Any, v
     expect_positions(f"the index of {op.__name__}", index.data)
     (dim,) = canonical_dims(dim, max(x.data.dim(), 1))
     if x.data.dim() == 0:
-        x = Pair(x.data.reshape(1), x.mask.reshape(1), x.payload)
+        x = pair.moved(x, torch.reshape, (1,))
         if op is torch.index_copy and value.dim() == 0:
             value, valid = value.reshape(1), valid.reshape(1)
-        one = _write_along(op, x, dim, index, value, valid, payload)
-        return Pair(one.data.reshape(()), one.mask.reshape(()), payload)
+        return pair.moved(_write_along(op, x, dim, index, value, valid, payload), torch.reshape, ())
     size = x.data.shape[dim]
     at = redirect_masked(without_masked(index), index.mask, size, wrap=op is torch.index_fill)
     data = drop_extra_slot(op(append_slot(x.data, dim), dim, at, value), dim, size)

@@ -107,9 +107,9 @@ def instance_norm(
         running_mean, running_var = (_convert(p, dtype) for p in (running_mean, running_var))
         return _evaluate(x, weight, bias, running_mean, running_var, eps)
     if x.data.dim() == 2:  # every entry is an instance of its own
-        deep = Pair(x.data.unsqueeze(-1), x.mask.unsqueeze(-1), x.payload)
+        deep = pair.moved(x, torch.unsqueeze, -1)
         result = instance_norm(deep, weight, bias, running_mean, running_var, True, momentum, eps)
-        return Pair(result.data.squeeze(-1), result.mask.squeeze(-1), result.payload)
+        return pair.moved(result, torch.squeeze, -1)
     _expect_channels(x, weight=weight, bias=bias, running_mean=running_mean, running_var=running_var)
     _expect_dtypes(x, weight, bias)
     x, channels, dims = make_dense(x), _channels(x), tuple(range(2, x.data.dim()))

@@ -149,11 +149,8 @@ def convolution(
 
 def conv_tbc(x: Operand, weight: Operand, bias: Operand, pad: int = 0) -> Pair:
     """conv1d over ``(time, batch, channels)``."""
-    x, weight = pair.as_pair(x), pair.as_pair(weight)
-    moved = Pair(x.data.permute(1, 2, 0), x.mask.permute(1, 2, 0), x.payload)
-    kernel = Pair(weight.data.permute(2, 1, 0), weight.mask.permute(2, 1, 0), weight.payload)
-    y = conv(moved, kernel, bias, 1, pad, op=torch.conv1d)
-    return Pair(y.data.permute(2, 0, 1), y.mask.permute(2, 0, 1), y.payload)
+    x, kernel = (pair.moved(v, torch.permute, dims) for v, dims in ((x, (1, 2, 0)), (weight, (2, 1, 0))))
+    return pair.moved(conv(x, kernel, bias, 1, pad, op=torch.conv1d), torch.permute, (2, 0, 1))
 
 
 def _convolve(

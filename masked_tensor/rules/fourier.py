@@ -78,8 +78,8 @@ def centred_stft(
     x = pair.as_pair(x)
     if center:
         op, pad = PADDING[pad_mode]
-        wide = pad(op, Pair(x.data.unsqueeze(0), x.mask.unsqueeze(0), x.payload), [n_fft // 2, n_fft // 2])
-        x = Pair(wide.data.squeeze(0), wide.mask.squeeze(0), wide.payload)
+        wide = pad(op, pair.moved(x, torch.unsqueeze, 0), [n_fft // 2, n_fft // 2])
+        x = pair.moved(wide, torch.squeeze, 0)
     return stft(x, n_fft, hop_length, win_length, window, *how, **named)
 
 

@@ -15,7 +15,7 @@ from ..fill import fill_into
 from ..layouts import meshes
 from ..op import Op
 from ..packing import per_sequence as packed
-from ..pair import Pair, Payload
+from ..pair import Pair, Payload, moved
 from ..select import select, zero_masked
 from ..shared.order_statistics import median_rank, select_median
 from ..shared.too_few import is_enough
@@ -119,11 +119,9 @@ def sort(x: Pair, dim: int = -1, descending: bool = False, *, stable: bool | Non
     if not x.data.is_contiguous():  # in the order of memory, which torch's results have, too
         dims = sorted(range(x.data.dim()), key=x.data.stride, reverse=True)
         if dims != list(range(x.data.dim())):
-            laid = Pair(x.data.permute(dims), x.mask.permute(dims), x.payload)
-            results = sort(laid, dims.index(dim % len(dims)), descending, stable=stable)
+            results = sort(moved(x, torch.permute, dims), dims.index(dim % len(dims)), descending, stable=stable)
             back = [dims.index(d) for d in range(len(dims))]
-            moved = [Pair(r.data.permute(back), r.mask.permute(back), r.payload) for r in results]
-            return moved[0], moved[1]
+            return moved(results[0], torch.permute, back), moved(results[1], torch.permute, back)
     indices = order(x, dim, descending, stable)
     mask = _positions(x.data, dim) < masks.count(x.mask, dim, keepdim=True)
     return Pair(gather(x.data, dim, indices), mask, x.payload), Pair(indices, mask)

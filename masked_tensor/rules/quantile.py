@@ -48,7 +48,7 @@ def quantile(
         dim = 0
     if x.data.numel() == 0:
         raise RuntimeError("quantile() input tensor must be non-empty")
-    x = Pair(x.data.movedim(dim, -1), x.mask.movedim(dim, -1), x.payload)
+    x = pair.moved(x, torch.movedim, dim, -1)
     mask = masks.any(x.mask, -1, keepdim=True) & known.mask.reshape(-1)
     result = _interpolate(x, share.reshape(-1), mask, interpolation, skip_nan, (alphap, betap))
     shape = (*share.shape, *shape)

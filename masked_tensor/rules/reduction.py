@@ -146,7 +146,7 @@ def trace(x: Pair) -> Pair:
     """The sum of the valid entries on the diagonal."""
     if x.data.dim() != 2:
         raise RuntimeError(f"trace: the input must be a matrix, got shape {tuple(x.data.shape)}")
-    return sum(Pair(x.data.diagonal(), x.mask.diagonal(), x.payload))
+    return sum(pair.moved(x, torch.diagonal))
 
 
 def trapezoid(y: Pair, *, dx: float = 1, dim: int = -1) -> Pair:
@@ -154,7 +154,7 @@ def trapezoid(y: Pair, *, dx: float = 1, dim: int = -1) -> Pair:
     panels = y.data.shape[dim] - 1
     if panels < 1:  # then there may be an entry, but nothing to add up
         return Pair(y.data.narrow(dim, 0, 0).sum(dim), masks.reduce_validity(y.mask, dim))
-    left, right = (Pair(y.data.narrow(dim, i, panels), y.mask.narrow(dim, i, panels)) for i in (0, 1))
+    left, right = (pair.moved(y, torch.narrow, dim, i, panels) for i in (0, 1))
     both = masks.logical_and(left.mask, right.mask)
     return sum(Pair((guard(left.data, both) + guard(right.data, both)) * (dx / 2), both), dim)
 

@@ -5,6 +5,7 @@ masked index writes nothing, a masked source masks.  Writes that must not happen
 """
 
 from collections.abc import Sequence
+from operator import getitem
 from typing import Any
 
 import torch
@@ -248,7 +249,7 @@ def _check_slices(op: str, x: Tensor, dim: int, index: Tensor, source: Tensor) -
 
 def _unchanged(x: Pair) -> Pair:
     """Nothing is written: an index without entries may have any shape."""
-    return Pair(x.data.clone(), x.mask.clone(), x.payload)
+    return pair.moved(x, torch.clone)
 
 
 def _part(src: Any, index: Pair | Tensor) -> Any:
@@ -260,9 +261,8 @@ def _part(src: Any, index: Pair | Tensor) -> Any:
     if src.data.shape == shape:
         return src
     if src.data.dim() == 0:
-        return Pair(src.data.reshape(shape), src.mask.reshape(shape), src.payload)
-    where = tuple(slice(n) for n in shape)
-    return Pair(src.data[where], src.mask[where], src.payload)
+        return pair.moved(src, torch.reshape, shape)
+    return pair.moved(src, getitem, tuple(slice(n) for n in shape))
 
 
 def _expand_index(index: Tensor, like: Tensor, dim: int) -> Tensor:
@@ -279,13 +279,9 @@ def _bytes(mask: Tensor) -> Tensor:
 def _on_flat(rule: Any, x: Pair, dim: int, *operands: Any, **kwargs: Any) -> Pair:
     """0-d operands as tensors of one entry."""
 
-    def one(value: Any) -> Any:
-        if type(value) is Pair:
-            return Pair(value.data.reshape(-1), value.mask.reshape(-1), value.payload)
-        return value.reshape(-1) if isinstance(value, Tensor) else value
-
-    result = rule(one(x), dim, *(one(v) for v in operands), **kwargs)
-    return Pair(result.data.reshape(()), result.mask.reshape(()), result.payload)
+    flat = (pair.moved(v, torch.reshape, (-1,)) if isinstance(v, Pair | Tensor) else v for v in (x, *operands))
+    result: Pair = rule(next(flat), dim, *flat, **kwargs)
+    return pair.moved(result, torch.reshape, ())
 
 
 OPS = [

@@ -11,7 +11,7 @@ from ..compat import is_readable_memory
 from ..kernels import reduce
 from ..op import Op
 from ..packing import per_token as packed
-from ..pair import Pair
+from ..pair import Pair, moved
 from ..sparse import sorting
 from ..sparse.rules import sparse_rule
 from .order import by_pieces, has_integers, integers, is_constant_along, order
@@ -39,7 +39,7 @@ def _top_positions(x: Pair, k: int, dim: int, largest: bool, sorted: bool) -> Te
     size = _block(x.data, k, dim, largest)
     if size is None:
         return by_pieces(lambda part: torch.topk(integers(part, not largest), k, dim, largest, sorted)[1], x, dim)
-    blocks = Pair(x.data.unflatten(-1, (-1, size)), x.mask.unflatten(-1, (-1, size)), x.payload)
+    blocks = moved(x, torch.unflatten, -1, (-1, size))
     last = (blocks.data.dim() - 1,)
     bound = Pair(reduce("amax" if largest else "amin", blocks, last, False), masks.any(blocks.mask, last))
     best = torch.topk(integers(bound, not largest), k, -1, largest, False)[1]

@@ -78,9 +78,7 @@ def _thirds(x: Operand) -> list[Operand]:
 
 def _split(x: Operand, heads: int) -> Pair:
     """``(B, T, C)`` as ``(B, H, T, C / H)``."""
-    x = pair.as_pair(x)
-    data, mask = (part.unflatten(-1, (heads, -1)).transpose(1, 2) for part in (x.data, x.mask))
-    return Pair(data, mask, x.payload)
+    return pair.moved(pair.as_pair(x), lambda part: part.unflatten(-1, (heads, -1)).transpose(1, 2))
 
 
 def _merge(x: Pair) -> Pair:

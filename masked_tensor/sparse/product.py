@@ -88,13 +88,11 @@ def _add(summand: Pair | Tensor, product: Pair, beta: float = 1, alpha: float = 
     return Pair((added if beta == 1 else beta * added) + data, mask)
 
 
-def _swap(x: Pair | Tensor) -> Pair | Tensor:
+def _swap(x: Pair | Tensor) -> Any:
     """Its last dimension first."""
-    if type(x) is Pair:
-        return Pair(x.data.movedim(-1, 0), x.mask.movedim(-1, 0))
-    return x.movedim(-1, 0)
+    return pair.moved(x, torch.movedim, -1, 0)
 
 
 def _swap_result(x: Pair) -> Pair:
     """Its first dimension last."""
-    return Pair(x.data.movedim(0, -1), x.mask.movedim(0, -1))
+    return pair.moved(x, torch.movedim, 0, -1)

@@ -14,7 +14,7 @@ from ..layouts.elements import build_like, keys, values
 from ..layouts.pairs import to_dense
 from ..layouts.positions import pays_table, ravel, unravel
 from ..op import NoRule
-from ..pair import Pair
+from ..pair import Pair, moved
 
 Coordinates = list[Tensor]
 
@@ -97,8 +97,7 @@ def expand(x: Pair, size: Sequence[int], *, implicit: bool = False) -> Pair:
     shape = torch.empty(x.data.shape, device="meta").expand(tuple(size)).shape
     if not pays_table(x.data.numel(), values(x.mask).shape[0]):
         raise NoRule("the result would be dense")
-    small = to_dense(x)
-    return Pair(small.data.expand(shape), small.mask.expand(shape), small.payload)
+    return moved(to_dense(x), Tensor.expand, shape)
 
 
 def unbind(x: Pair, dim: int = 0) -> list[Pair]:

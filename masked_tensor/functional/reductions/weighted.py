@@ -9,7 +9,7 @@ from ... import errors, masks, shapes
 from ...engine.boundary.enter_leave import leave
 from ...engine.tensor import MaskedTensor
 from ...kernels.precision import rounds_noticeably
-from ...pair import Pair
+from ...pair import Pair, moved
 from ..entrance import Dim, Number, as_pair, enter_input, refuse_sparse
 from ..registry import form
 from . import sums
@@ -83,7 +83,7 @@ def expand_weights(w: Pair, data: Tensor, dim: Dim) -> Pair:
     if isinstance(dim, int) and w.data.dim() == 1 and data.dim() > 1:
         (place,) = shapes.canonical_dims(dim, data.dim())
         shape = [-1 if d == place else 1 for d in range(data.dim())]
-        w = Pair(w.data.reshape(shape), w.mask.reshape(shape), w.payload)
+        w = moved(w, torch.reshape, shape)
     if not shapes.can_expand(w.data.shape, data.shape):
         raise ValueError(
             f"weights must broadcast to input's shape {tuple(data.shape)}, or have one entry per position along dim, "
