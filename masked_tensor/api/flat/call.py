@@ -15,7 +15,7 @@ Forward = Callable[..., Any]
 
 def run(module: Any, forward: Forward, args: Any, kwargs: Any, within: Within) -> Any:
     """What the module makes of flat tokens, plain."""
-    told = (*transformers.wanted(module, forward, kwargs), transformers.is_shifted(module))
+    told = (*transformers.wanted(module, forward, kwargs), transformers.asked(module, forward).shifted)
     mode, way = within.mode, module.__dict__["flat_way"]
     mode.counted = told[0] is not None
     position_ids = within.tokens.position_ids if told[0] is not None or told[2] else None

@@ -3,7 +3,7 @@
 import inspect
 import sys
 from functools import cache, wraps
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -96,13 +96,34 @@ def first_position(module: nn.Module) -> int:
     return 0
 
 
+class Asked(NamedTuple):
+    """What is asked of a model once; to look through its parts at every call would take a while."""
+
+    is_model: bool  #: of transformers
+    names: frozenset[str] = frozenset()  #: what it may be told
+    first: int = 0  #: where positions begin
+    shifted: bool = False  #: whether labels are
+
+
+def asked(module: Any, forward: Any) -> Asked:
+    """What was asked of a flat module at its first call."""
+    way = module.__dict__["flat_way"]
+    if way.asked is None:
+        is_model = bool(configurations(module))
+        first = first_position(module) if is_model else 0
+        names = _names(module, forward) if is_model else frozenset()
+        way.asked = Asked(is_model, names, first, is_shifted(module))
+    found: Asked = way.asked
+    return found
+
+
 def wanted(module: nn.Module, forward: Any, given: Any) -> tuple[int | None, bool]:
     """What a model is told beside its tokens: where positions begin, if at all; that nothing is kept to generate."""
-    if not configurations(module):
+    known = asked(module, forward)
+    if not known.is_model:
         return None, False
-    names = _names(module, forward)
-    placed = "position_ids" in names and given.get("position_ids") is None
-    return first_position(module) if placed else None, "use_cache" in names or given.get("use_cache") is not None
+    placed = "position_ids" in known.names and given.get("position_ids") is None
+    return known.first if placed else None, "use_cache" in known.names or given.get("use_cache") is not None
 
 
 def _names(module: nn.Module, forward: Any) -> frozenset[str]:

@@ -35,6 +35,7 @@ class Way:
 
     check: bool
     found: dict[Any, Found] = field(default_factory=dict)
+    asked: Any = None  #: what its model may be told, which does not change (``transformers.asked``)
     weights: bool = False  #: whether it asks ``F.multi_head_attention_forward`` for weights, beside torch's own modules
 
 
@@ -98,7 +99,7 @@ def told(module: nn.Module, args: Any, kwargs: Any) -> Told:
             if module.__dict__["flat_way"].weights:
                 refusal = refusal or WEIGHTS
             wants = transformers.wanted(module, forward, inside_kwargs)
-            found.append((*wants, transformers.is_shifted(module), way.order, way.others, refusal))
+            found.append((*wants, transformers.asked(module, forward).shifted, way.order, way.others, refusal))
         except Exception as error:
             found.append(error)
 
