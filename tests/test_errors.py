@@ -524,6 +524,16 @@ def test_series() -> None:
     )
     refused(
         TypeError,
+        lambda: mt.rolling(x, 2) + 1,
+        """the windows of rolling() are not a tensor: call .mean(), .sum(), .min(), .max(), .var(), .std(), .median(), .quantile(q) or .count()""",
+    )
+    refused(
+        AttributeError,
+        lambda: mt.rolling(x, 2).apply,
+        """the windows of rolling() have no attribute 'apply': call .mean(), .sum(), .min(), .max(), .var(), .std(), .median(), .quantile(q) or .count(); for another function take the entries of each window, which lie along the last dimension of .windows, as .windows.prod(-1)""",
+    )
+    refused(
+        TypeError,
         lambda: mt.rolling(x, 2, index=["a", "b"]),
         """rolling: index must be a tensor or an array of numbers, got list; of dates give (dates - dates.min()).total_seconds(), of a column .dt.total_seconds()""",
     )

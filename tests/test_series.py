@@ -1,5 +1,7 @@
 """Time series with gaps, against pandas."""
 
+import copy
+import re
 from collections.abc import Callable
 from itertools import product
 from typing import Any
@@ -389,3 +391,24 @@ def test_times_as_arrays_columns_and_lists() -> None:
         assert mt.rolling(x, 2, index=index).sum().tolist() == [1, 3, 3]
         filled = mt.interpolate(mt.masked_tensor([1.0, None, 6.0]), index=index)
         assert filled.tolist() == [1, 2, 6]
+
+
+def test_windows_say_what_they_are() -> None:
+    x = mt.masked_tensor([[1.0, None], [2.0, 3.0]])
+    windows = mt.rolling(x, 2, 0, min_periods=1)
+    assert repr(windows).startswith("Rolling(window=2, dim=0) of shape (2, 2): call .mean(), .sum(), ")
+    for call in re.findall(r"\.(\w+)\(\)", repr(windows)):
+        assert getattr(windows, call)().shape == x.shape
+    assert repr(mt.rolling(x, 1.5, 1, index=[0, 1], lengths=[2, 2])).startswith("Rolling(window=1.5, dim=1) of")
+    packed = mt.from_sequences([torch.ones(3)], packed=True)
+    assert repr(mt.rolling(packed, 2, 1)).startswith("Rolling(window=2, dim=1) of shape (1, 3)")
+    assert windows.windows.prod(-1).tolist() == [[1, None], [2, 3]]
+    assert windows
+    for wrong in (lambda: windows + 1, lambda: 1 - windows, lambda: x * windows, lambda: -windows, lambda: windows > 1):
+        with pytest.raises(TypeError, match=r"not a tensor: call \.mean\(\)"):
+            wrong()
+    for name in ("agg", "apply", "skew"):
+        with pytest.raises(AttributeError, match=rf"no attribute '{name}': call \.mean\(\).*\.windows\.prod\(-1\)"):
+            getattr(windows, name)
+    assert not hasattr(windows, "corr")
+    assert torch.equal(copy.copy(windows).mean().filled(0), windows.mean().filled(0))

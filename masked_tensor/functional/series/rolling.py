@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Generic, Literal, TypeVar, cast, get_args
+from typing import Any, Generic, Literal, NoReturn, TypeVar, cast, get_args
 
 import torch
 from torch import Tensor
@@ -30,7 +30,7 @@ Closed = Literal["right", "left", "both", "neither"]
 T = TypeVar("T", Tensor, MaskedTensor)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Rolling(Generic[T]):
     """The windows of :func:`masked_tensor.rolling`, whose methods are their statistics.
 
@@ -49,6 +49,12 @@ class Rolling(Generic[T]):
     fill_value: Number | None = None
     _dtype: torch.dtype | None = None  #: that of the results, where the entries were converted
     _tape: Tape | None = None  #: of what is stored packed, how the entries lie
+    _said: tuple[float, int | None, torch.Size] | None = None  #: the window, the dimension and the shape of the call
+
+    def __repr__(self) -> str:
+        """What was asked for; the windows themselves are :attr:`windows`."""
+        window, dim, shape = self._said or ("?", None, torch.Size())
+        return f"Rolling(window={window}, dim={dim or 0}) of shape {tuple(shape)}: call {_STATISTICS}"
 
     @cached_property
     def windows(self) -> Any:
@@ -303,6 +309,26 @@ class Rolling(Generic[T]):
         return result if self._tape is None else self._tape.tokens(result)
 
 
+_STATISTICS = ".mean(), .sum(), .min(), .max(), .var(), .std(), .median(), .quantile(q) or .count()"
+
+
+def _refuse_operator(windows: Rolling[Any], *others: object) -> NoReturn:
+    raise TypeError(f"the windows of rolling() are not a tensor: call {_STATISTICS}")
+
+
+def _refuse_name(windows: Rolling[Any], name: str) -> NoReturn:
+    raise AttributeError(
+        f"the windows of rolling() have no attribute {name!r}: call {_STATISTICS}; for another function take the "
+        "entries of each window, which lie along the last dimension of .windows, as .windows.prod(-1)"
+    )
+
+
+_OPERATORS = "add", "sub", "mul", "truediv", "pow"
+for _name in (*_OPERATORS, *(f"r{name}" for name in _OPERATORS), "neg", "abs", "lt", "le", "gt", "ge"):
+    setattr(Rolling, f"__{_name}__", _refuse_operator)
+setattr(Rolling, "__getattr__", _refuse_name)  # noqa: B010  # in the class, type checkers would allow any name
+
+
 def _entries_needed(window: Any, min_periods: int | None, closed: str, step: int, index: Tensor | None) -> int:
     """How many valid entries a window needs; raises for what is no window."""
     if isinstance(window, str):
@@ -414,8 +440,9 @@ def rolling(
     elif series.within is not None:
         assert series.stored is not None
         tape = lay_out(series.stored, windows)
-        return Rolling(tape.entries, tape.windows, series, needed, fill_value, None, tape)
-    return Rolling(Pair(series.x.data, series.x.mask), reach, series, needed, fill_value)
+        return Rolling(tape.entries, tape.windows, series, needed, fill_value, None, tape, (window, dim, input.shape))
+    entries = Pair(series.x.data, series.x.mask)
+    return Rolling(entries, reach, series, needed, fill_value, None, None, (window, dim, input.shape))
 
 
 def _offsets(window: int, center: bool, closed: str) -> tuple[int, int]:
