@@ -82,12 +82,13 @@ def test_the_nan_of_a_pandas_table_is_said_by_statistics_too() -> None:
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame({"a": [1.0, torch.nan, 3.0], "b": [torch.nan, 5.0, 6.0]})
     stats = mt.RunningStatistics(2)
-    with pytest.warns(UserWarning, match=r"valid value; frame.convert_dtypes\(\) masks it") as said:
+    with pytest.warns(UserWarning, match=r"valid value; frame.convert_dtypes\(\) masks it and keeps the names") as said:
         stats.update(frame)
     assert [warning.filename for warning in said] == [__file__]
     assert "nan" in str(stats)
-    stats = mt.RunningStatistics(2).update(frame.convert_dtypes())
-    assert (stats.count.tolist(), stats.mean.tolist()) == ([2.0, 2.0], [2.0, 5.5])
+    for way in (frame.convert_dtypes(), mt.to_arrow(mt.masked_invalid(frame), list(frame.columns))):
+        stats = mt.RunningStatistics(2).update(way)
+        assert (stats.count.tolist(), stats.mean.tolist(), stats.names) == ([2.0, 2.0], [2.0, 5.5], ["a", "b"])
     with pytest.warns(UserWarning, match="valid value"):
         assert stats(frame).mask.all()
     for made in (lambda: mt.masked_equal(frame, 6), lambda: mt.masked_where([[True], [False], [False]], frame)):

@@ -24,7 +24,8 @@ def by_name(state: State, x: Any, taker: str) -> tuple[Tensor, Tensor, tuple[str
     pair, names = read_table(x, torch.float64, choose)
     if has_nan_for_missing(x, pair):
         warnings.warn(
-            f"NaN in a {type(x).__name__} of floats is a valid value; frame.convert_dtypes() masks it",
+            f"NaN in a {type(x).__name__} of floats is a valid value; frame.convert_dtypes() masks it and keeps the "
+            "names, as to_arrow(masked_invalid(frame), names) does",
             stacklevel=5,
         )
     table: Tensor = wrap(pair)

@@ -21,24 +21,26 @@ from .state import State, add, cleared, empty_state
 class RunningStatistics(nn.Module):
     """Statistics of the columns of data that come in batches; calling it standardises.
 
-    ``stats(x)`` divides by the population standard deviation (correction 0), as scikit-learn's ``StandardScaler`` does,
-    whatever ``correction`` is.
+    ``update(x)`` adds a batch, ``merge(other)`` what another object has seen, ``all_reduce()`` all ranks. The result is
+    that of all data at once, however they are divided. Masked entries take no part. A valid NaN makes the statistics of
+    its column NaN, as in torch: mask it first, with :func:`masked_invalid`. A call that raises changes nothing.
 
-    ``update`` adds a batch, ``merge`` adds what another object has seen, ``all_reduce`` adds up all ranks. The result
-    is that of all data at once, for any split and any order. What is masked takes no part. A NaN that is valid makes
-    the statistics of its column NaN, as in torch; mask it first (:func:`masked_invalid`). A call that raises changes
-    nothing, and states that were made in another way are refused.
+    :attr:`count`, :attr:`mean`, :attr:`var`, :attr:`std`, :attr:`amin` and :attr:`amax` are properties, without
+    parentheses; :meth:`cov`, :meth:`corr` and :meth:`quantile` are methods. With ``n`` valid entries in a column::
 
-    Tables that have names (pandas, polars, Arrow) may be given as they are. Their columns then go by name. With
-    ``columns`` those are picked, whatever else a table has; without, the first table says which there are, a later one
-    may have them in another order, and one with other names is refused. A tensor has no names and goes by position,
-    with a UserWarning where columns have names; :func:`to_arrow` gives it names. NaN in a float column of pandas is a
-    value, with a UserWarning; ``frame.convert_dtypes()`` masks it. Printed, statistics are a table, as in notebooks.
+        std = sqrt(sum((x - mean) ** 2) / (n - correction))       # n - 1 by default
+        stats(x) = (x - mean) / sqrt(sum((x - mean) ** 2) / n)    # as scikit-learn's StandardScaler; always n
 
-    The state is buffers, float64 but for counts: ``state_dict``, ``torch.save``, distributed checkpoints and
-    ``.to(device)`` work. It stays float64 through ``.half()``, and DistributedDataParallel does not send it. On a
-    device without float64 (MPS) it stays on the CPU, where batches are brought to. With ``sketch`` or groups it grows,
-    and a distributed checkpoint, which needs to know the sizes, takes :meth:`to_arrow` instead.
+    Frames of pandas and polars and Arrow tables are taken as they are, and their columns go by name. ``columns`` picks
+    some of them. Without it the first table says which there are; later ones may have them in another order, but no
+    others. A tensor has no names: its columns go by position, with a UserWarning where columns have names.
+    :func:`to_arrow` gives it names. NaN in a float column of pandas is valid, with a UserWarning;
+    ``frame.convert_dtypes()`` masks it and keeps the names.
+
+    The state is buffers, float64 but for counts: ``state_dict``, ``torch.save``, distributed checkpoints
+    and ``.to(device)`` work. It stays float64 through ``.half()``, and DistributedDataParallel does not send it. On a
+    device without float64 (MPS) it stays on the CPU, where batches are brought to. With ``sketch`` or groups it grows:
+    a distributed checkpoint, which needs to know the sizes, takes :meth:`to_arrow` instead.
 
     Args:
         features (int, optional): The number of columns; may be left out with ``columns``.
@@ -49,9 +51,10 @@ class RunningStatistics(nn.Module):
             Any real dtype. Quantiles are read from them.
         correction (float, optional): What :attr:`var`, :attr:`std` and :meth:`cov` take off the count, as in
             :func:`torch.var`. Default: 1.
-        sketch (bool or int, optional): Whether quantiles are kept without edges, by a sketch that is off by at most
-            :meth:`rank_error`, about ``log2(n / 2048) / 2048`` of ``n`` entries, and exact up to 8,192. A number takes
-            the place of 2048, and memory of 8 bytes for 4 to ``4 + log2(n / 2048)`` times as many entries a column.
+        sketch (bool or int, optional): Whether quantiles are kept without ``edges``. They are exact up to 8,192 entries
+            of a column; of more their rank is off by at most :meth:`rank_error`, 0.2 % of a million entries. An int is
+            the size ``k`` of its buffers, 2048 for True: of ``n`` entries the rank is off by about ``log2(n / k) / (2 *
+            k)``, and a column takes 8 bytes for ``k * (4 + log2(n / k))`` numbers at most.
 
     Raises:
         ValueError: ``edges`` do not rise, or have another shape, or ``correction`` is negative, or neither ``features``
@@ -385,7 +388,7 @@ class RunningStatistics(nn.Module):
         return summary.frame_of(self)
 
     def summary(self) -> ArrowTable:
-        """The statistics of each column for any library that reads Arrow: the table that is printed.
+        """What is known of each column as an Arrow table: the rows that are printed, and that :meth:`to_pandas` gives.
 
         Returns:
             ArrowTable: For ``pyarrow.table``, ``polars.DataFrame`` and the like.
@@ -546,6 +549,22 @@ class RunningStatistics(nn.Module):
         ordinary = (both >= info.tiny) & (both <= info.max)
         value = torch.where(ordinary, pairs.mixed / both.sqrt(), pairs.mixed / root / root.mT)
         return reading.masked(value.clamp(-1, 1), pairs.number > 1)
+
+    def corrcoef(self) -> Tensor:
+        """An alias of :meth:`corr` under torch's name.
+
+        Returns:
+            MaskedTensor: ``(features, features)`` in float64, as :meth:`corr` gives it.
+
+        Raises:
+            RuntimeError: The object was made without ``cov=True``.
+
+        Example:
+            >>> x = torch.tensor([[1.0, 2.0], [2.0, 4.0], [3.0, 6.0]])
+            >>> mt.RunningStatistics(2, cov=True).update(x).corrcoef().tolist()
+            [[1.0, 1.0], [1.0, 1.0]]
+        """
+        return self.corr()
 
     @names_arguments
     def quantile(self, q: float | Sequence[float] | Tensor) -> Tensor:
