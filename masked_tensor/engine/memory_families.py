@@ -2,8 +2,8 @@
 
 A compiled function is given the parts of its inputs, and its results are put together from the parts it returns; what
 it returns may be a view of an input, or of another result.  So a tensor that is taken apart leaves a note of its family
-on its memory, and one that is put together looks for it there.  Memory that somebody outside may hold has no note:
-others may wrap it, under other masks.
+on its memory, and one that is put together looks for it there.  Most tensors share with nobody: they have no family,
+and are noted themselves.  Memory that somebody outside may hold has no note: others may wrap it, under other masks.
 """
 
 import weakref
@@ -36,18 +36,26 @@ def called_from_outside() -> bool:
 
 
 def note_family(x: Any) -> None:
-    """Notes the family of ``x`` on its memory."""
+    """Notes the family of ``x``, or ``x`` itself, on its memory."""
     family = x._alias.family
     if family is not None and family.noted:
         return
     storage = None if x._exposed else _storage(x)
     if storage is None:
         return
-    if family is None:
-        family = alias_records.family_of(x)
-    if storage.__dict__.get("masked_family", _nobody)() is not family:
-        storage.masked_family = weakref.ref(family)
-    family.noted = True
+    noted = x if family is None else family
+    if storage.__dict__.get("masked_family", _nobody)() is not noted:
+        storage.masked_family = weakref.ref(noted)
+    if family is not None:
+        family.noted = True
+
+
+def _noted_family(storage: Any) -> alias_records.Family | None:
+    """The family that is noted on a memory; who stands for one founds it."""
+    found = storage.__dict__.get("masked_family", _nobody)()
+    if found is None or type(found) is alias_records.Family:
+        return found  # type: ignore[no-any-return]  # what else is kept there is a tensor
+    return alias_records.family_of(found)
 
 
 def join_noted_family(x: Any) -> None:
@@ -55,7 +63,7 @@ def join_noted_family(x: Any) -> None:
     storage = _storage(x)
     if storage is None:
         return
-    family = storage.__dict__.get("masked_family", _nobody)()
+    family = _noted_family(storage)
     if family is not None:
         alias = alias_records.alias_of(x)
         alias.family, alias.version_seen = family, family.version if x._pair.data.element_size() == family.unit else -1

@@ -2,6 +2,7 @@
 
 import enum
 import weakref
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +10,7 @@ import torch
 from torch import Tensor
 
 from .. import errors, packing
-from ..compat import without_modes
+from ..compat import mode_is_active, without_modes
 from ..pair import Pair, Payload
 from ..select import select
 
@@ -22,6 +23,12 @@ class UnpackedCopy(enum.Enum):
 
 
 UNPACKED_COPY = UnpackedCopy.COPY
+_AS_IT_IS = nullcontext()
+
+
+def outside_tracers() -> AbstractContextManager[Any]:
+    """No mode that sees every op, for a moment; where there is none, which is on each call of a graph, at no cost."""
+    return without_modes() if mode_is_active() else _AS_IT_IS
 
 
 def unpacked_parts(x: Any) -> tuple[Tensor, Tensor]:
@@ -32,7 +39,7 @@ def unpacked_parts(x: Any) -> tuple[Tensor, Tensor]:
     """
     kept = x._parts
     if kept is None or kept[0] is not x._packed or kept[1]._version != kept[3]:
-        with without_modes():
+        with outside_tracers():
             pair = packing.unpack(x._packed)
             data = pair.data if pair.payload is Payload.ZERO else select(pair.data, pair.mask, 0)
             data = data.contiguous()  # as the strides of a packed tensor say
@@ -50,7 +57,7 @@ class PairOfPacked:
             raise errors.not_made()
         if type(x._packed.values) is not Tensor:
             return packing.unpack(x._packed)
-        with without_modes():  # a tracer reads it under its own modes
+        with outside_tracers():  # a tracer reads it under its own modes
             return packing.unpack(x._packed)
 
 

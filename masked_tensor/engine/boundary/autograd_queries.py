@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from ...compat import has_real_memory, in_transform, mode_is_active
-from ...pair import Pair
+from ...pair import Pair, Payload
 from ...patches.first_use import when_first_made
 from ...patches.functions import before_functions, make_first_gradients
 from ..alias_records import WHEN_SHARED
@@ -82,13 +82,15 @@ def first_gradient(output: Any, gradient: Any) -> Tensor | None:
     if gradient is not None:
         alike = _is_plain_inside(gradient) and output.dtype.is_complex == gradient.dtype.is_complex
         return gradient if alike and output.shape == gradient.shape else None
-    if output.numel() != 1 or not output.dtype.is_floating_point:
+    if not output.dtype.is_floating_point:
         return None
     if type(output) is not MaskedTensor:
-        return torch.ones_like(output)
-    watch_grad_fn(output)
+        return torch.ones_like(output) if output.numel() == 1 else None
     pair = pair_of(output)
-    return wrap(Pair(torch.ones_like(pair.data.detach()), pair.mask))
+    if pair.data.numel() != 1:
+        return None
+    watch_grad_fn(output)
+    return wrap(Pair(pair.mask.to(pair.data.dtype), pair.mask, Payload.ZERO))  # 1 where valid, else 0
 
 
 def _is_plain_inside(x: Any) -> bool:

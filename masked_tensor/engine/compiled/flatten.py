@@ -12,12 +12,11 @@ import torch
 from torch import Tensor
 
 from ... import masks, packing
-from ...compat import without_modes
 from ...pair import Pair, Payload
 from ...select import select
 from .. import memory_families
 from ..boundary.packed import wrap_packed
-from ..packed_pair import UNPACKED_COPY, PackedFamily, PackedView, UnpackedCopy, unpacked_parts
+from ..packed_pair import UNPACKED_COPY, PackedFamily, PackedView, UnpackedCopy, outside_tracers, unpacked_parts
 from ..tensor import MaskedTensor, add_members, expose, pair_of, wrap
 from ..torch_keys import traced_where_made
 from . import cache_key
@@ -136,7 +135,7 @@ def mask_bytes(x: MaskedTensor) -> Tensor:
         return mask
     if known is None or known[0] is not mask:
         if type(mask) is Tensor:  # a tracer reads it under its own modes, which must not see a real tensor's view
-            with without_modes():
+            with outside_tracers():
                 known = x._parts = mask, mask.view(torch.uint8)
         else:  # of few results: not before somebody asks
             with traced_where_made(mask):
@@ -166,7 +165,7 @@ def inner_bytes(x: MaskedTensor) -> Tensor:
     assert p is not None
     assert p.inner is not None
     if known is None or known[0] is not p.inner:
-        with without_modes():
+        with outside_tracers():
             known = x._parts = p.inner, masks.to_bytes(masks.compact_others(p.inner, 0).contiguous())
     made: Tensor = known[1]
     return made
