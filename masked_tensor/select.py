@@ -102,7 +102,7 @@ def _has_shape_of(data: Tensor, mask: Tensor) -> bool:
 
 def _is_differentiated(data: Tensor) -> bool:
     """Whether a transform, or autograd outside of all of them, may differentiate along ``data``."""
-    if in_dual_level():
+    if torch.compiler.is_dynamo_compiling() or in_dual_level():  # Dynamo cannot ask what follows
         return True
     while is_wrapped(data):
         if data.requires_grad:
@@ -145,7 +145,7 @@ def zero_masked_inplace(data: Tensor, mask: Tensor) -> Tensor:
     if 0 in mask.stride() and masks.is_all_valid(mask):
         return data
     # A selective checkpoint may keep what an op makes: then it is not to be written into.
-    if mode_is_active() and checkpoint_will_recompute():
+    if not torch.compiler.is_dynamo_compiling() and mode_is_active() and checkpoint_will_recompute():
         return select(data, mask, 0)
     if can_fill_bits(data):
         zero_outside_(data, mask)

@@ -76,3 +76,41 @@ def test_a_functional_form_itself_is_compiled() -> None:
     x, mask = torch.randn(3, 4), torch.arange(12).view(3, 4) % 3 > 0
     torch.testing.assert_close(softmax(x, 1, mask=mask), mt.softmax(x, 1, mask=mask))
     assert counter.frame_count == 1
+
+
+WORDS = torch.randn(2, 3, 4, generator=GENERATOR)
+TOKENS = torch.tensor([[1, 1, 0], [1, 0, 0]])
+OF_A_TOKENIZER: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "from_attention_mask": lambda x, m: mt.from_attention_mask(x, m).mean(1).filled(0.0),
+    "from_attention_mask of a dict": lambda x, m: (
+        mt.from_attention_mask({"words": x, "attention_mask": m, "task": "ner"})["words"].sum((0, 1)).filled(0.0)
+    ),
+    "mean": lambda x, m: mt.mean(x, 1, mask=m[..., None]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OF_A_TOKENIZER)
+def test_the_mask_of_a_tokenizer_compiles_into_one_graph(name: str) -> None:
+    form = OF_A_TOKENIZER[name]
+    hidden = WORDS.masked_fill(TOKENS[..., None] == 0, float("nan"))
+    for mask, dynamic in ((TOKENS, True), (TOKENS.bool(), False))[: 2 if name == "from_attention_mask" else 1]:
+        torch._dynamo.reset()
+        compiled = torch.compile(form, fullgraph=True, backend="aot_eager", dynamic=dynamic)
+        found = []
+        for function in (form, compiled):
+            x = hidden.clone().requires_grad_()
+            out = function(x, mask)
+            out.nan_to_num(0, 0, 0).sum().backward()
+            found.append((out.detach(), x.grad))
+        (eager, eager_grad), (traced, traced_grad) = found
+        torch.testing.assert_close(traced, eager, equal_nan=True)
+        torch.testing.assert_close(traced_grad, eager_grad)
+
+
+def test_without_a_gradient_it_compiles_as_well() -> None:
+    def form(x: Tensor, mask: Tensor) -> Tensor:
+        return mt.amax(x, 1, mask=mask[..., None]) + mt.var(x, 1, mask=mask[..., None])
+
+    torch._dynamo.reset()
+    compiled = torch.compile(form, fullgraph=True, backend="eager")
+    torch.testing.assert_close(compiled(WORDS, TOKENS), form(WORDS, TOKENS), equal_nan=True)

@@ -103,7 +103,7 @@ def counts(mask: Tensor | None, shape: Sequence[int], dims: Sequence[int], key: 
     have = ravel(lambda d: position[d], mask.shape, rest)
     if wanted is None or have is None:
         return repeats * torch.full_like(key, true_keys(mask).numel())
-    full = prod(mask.shape[d] for d in rest)
+    full = prod([mask.shape[d] for d in rest])
     if pays_table(full, have.numel()):
         return repeats * torch.bincount(have, minlength=full)[wanted]
     table, number = have.unique(return_counts=True)

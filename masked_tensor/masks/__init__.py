@@ -275,7 +275,7 @@ def count(mask: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = 
         return torch.sum(mask, _dims(dim, mask), keepdim)
     dims = shapes.canonical_dims(dim, mask.dim())
     small = compact(mask)
-    repeats = 1 if small is mask else prod(mask.shape[d] for d in dims if small.shape[d] != mask.shape[d])
+    repeats = 1 if small is mask else prod([mask.shape[d] for d in dims if small.shape[d] != mask.shape[d]])
     if is_all_valid(mask):
         total, repeats = torch.full(shapes.reduced_shape(small.shape, dims, keepdim), repeats, dtype=torch.int64), 1
     elif not dims:
@@ -404,11 +404,11 @@ def _any_or_all(mask: Tensor, dim: int | Sequence[int] | None, keepdim: bool, ev
     shape = shapes.reduced_shape(mask.shape, dims, keepdim)
     if is_all_valid(mask):
         return full(shape, mask.device)
-    if prod(mask.shape[d] for d in dims) == 0:
+    if prod([mask.shape[d] for d in dims]) == 0:
         return full(shape, mask.device, every)
     if small.numel() == 0:
         return expand_to(small.new_empty(shapes.reduced_shape(small.shape, dims, keepdim)), shape)
-    if prod(small.shape[d] for d in dims) == 1:  # constant along dims: the same memory
+    if prod([small.shape[d] for d in dims]) == 1:  # constant along dims: the same memory
         return expand_to(small if keepdim else small.squeeze(dims), shape)
     if is_readable_memory(small):
         return expand_to(_as_it_lies(counting.any_or_all, small, dims, keepdim, every), shape)

@@ -107,7 +107,7 @@ def _moments(data: Tensor, mask: Tensor, w: Tensor | None, squared: bool = False
     far from that mean and not vary at all: squares of float32 are added up in float64, some observations at a time.
     """
     dtype = _precision(data, squared)
-    real = dtype.to_real()
+    real = dtype.to_real() if dtype.is_complex else dtype  # Dynamo does not trace to_real()
 
     def counts() -> tuple[Tensor, Tensor]:
         weight = _count_common(mask.to(real)) if w is None else _common(mask, w.to(real))
@@ -154,7 +154,7 @@ def _magnitude(rows: Tensor) -> Tensor:
     number, wide = rows.shape[1], wide_dtype(rows)
     if wide is rows.dtype:  # the sum may be beyond the largest number
         return (rows.abs() / number).sum(1, True)
-    return rows.abs().sum(1, True, dtype=wide.to_real()) / number
+    return rows.abs().sum(1, True, dtype=wide.to_real() if wide.is_complex else wide) / number
 
 
 def _power_of_two(x: Tensor) -> Tensor:

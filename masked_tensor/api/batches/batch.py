@@ -412,7 +412,7 @@ def from_attention_mask(inputs: Any, attention_mask: Any = None, *, dim: int = 1
         if found is None:
             raise KeyError("inputs have no attention_mask; ask the tokenizer for it: return_attention_mask=True")
         mask = _as_bool(found)
-        masked = {name: _expand_mask(value, mask, dim) for name, value in rest.items()}
+        masked = {name: _mask_fitting(value, mask, dim) if _is_data(value) else value for name, value in rest.items()}
         if not isinstance(inputs, UserDict):
             return masked
         result = copy.copy(inputs)  # a BatchEncoding keeps its words and offsets
@@ -420,7 +420,11 @@ def from_attention_mask(inputs: Any, attention_mask: Any = None, *, dim: int = 1
         return result
     if attention_mask is None:
         raise TypeError("from_attention_mask takes a mapping with an attention_mask, or inputs and attention_mask")
-    pair, mask = accepted_inputs.pair_of_input(inputs), _as_bool(attention_mask)
+    return _mask_steps(inputs, _as_bool(attention_mask), dim)
+
+
+def _mask_steps(inputs: Any, mask: Tensor, dim: int) -> MaskedTensor:
+    pair = accepted_inputs.pair_of_input(inputs)
     if not _fits(pair.data, mask, dim):
         raise ValueError(
             f"attention_mask must have the batch and time of inputs {tuple(pair.data.shape)} (time at dim={dim}), got "
@@ -441,9 +445,11 @@ def _as_bool(attention_mask: Any) -> Tensor:
     return mask
 
 
-def _expand_mask(value: Any, mask: Tensor, dim: int) -> Any:
-    if not isinstance(value, Tensor) and not lists.is_array(value) and not lists.of_numbers(value):
-        return value
+def _is_data(value: Any) -> bool:
+    return isinstance(value, Tensor) or lists.is_array(value) or lists.of_numbers(value)
+
+
+def _mask_fitting(value: Any, mask: Tensor, dim: int) -> Any:
     pair = accepted_inputs.pair_of_input(value)
     if not _fits(pair.data, mask, dim):
         return value
@@ -454,7 +460,7 @@ def _fits(data: Tensor, mask: Tensor, dim: int) -> bool:
     return mask.dim() == 2 and -data.dim() <= dim < data.dim() and (data.shape[0], data.shape[dim]) == tuple(mask.shape)
 
 
-mark_opaque(from_lengths)
+mark_opaque(from_lengths, _as_bool, _mask_fitting, _mask_steps)
 leave_graph(
     from_sequences,
     "the lengths would be sizes of the graph, and each batch would be compiled anew: make the batch outside, such as "

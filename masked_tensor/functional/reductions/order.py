@@ -323,7 +323,7 @@ def _one_dim(given: Input, dims: Sequence[int]) -> tuple[Any, int]:
     if len(dims) == 1 or count == 0:
         return given.x, dims[0] if dims else -1
     kept = [d for d in range(count) if d not in dims]
-    shape = [*(given.data.shape[d] for d in kept), prod(given.data.shape[d] for d in dims)]
+    shape = [*(given.data.shape[d] for d in kept), prod([given.data.shape[d] for d in dims])]
     data = given.data.permute(*kept, *dims).reshape(shape)
     if type(given.x) is not Pair:
         return data, -1

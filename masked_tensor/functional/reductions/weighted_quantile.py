@@ -62,4 +62,4 @@ def _levels(name: str, q: Any, data: Tensor) -> Tensor:
 def _reduced_last(x: Tensor, dims: Sequence[int]) -> Tensor:
     """The dimensions that are reduced as one, the last."""
     kept = [d for d in range(x.dim()) if d not in dims]
-    return x.permute([*kept, *dims]).reshape([*(x.shape[d] for d in kept), prod(x.shape[d] for d in dims)])
+    return x.permute([*kept, *dims]).reshape([*(x.shape[d] for d in kept), prod([x.shape[d] for d in dims])])
