@@ -39,18 +39,15 @@ def takes_axis(function: Callable[P, R]) -> Callable[P, R]:
     tensor([[1]])
     """
 
+    checked: Callable[..., R] = names_arguments(function)
+
     @wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: Any, **kwargs: Any) -> R:
         if "axis" in kwargs and "dim" not in kwargs:
             kwargs["dim"] = kwargs.pop("axis")
         if "keepdims" in kwargs and "keepdim" not in kwargs:
             kwargs["keepdim"] = kwargs.pop("keepdims")
-        try:
-            return function(*args, **kwargs)
-        except WRONG as error:
-            if not is_said(error):
-                explain(function, args, kwargs, error)
-            raise
+        return checked(*args, **kwargs)
 
     result: Callable[P, R] = call
     return result
