@@ -559,7 +559,7 @@ def test_a_small_frame_is_read_as_one_array_where_it_is_one(most: int, monkeypat
     found.fill_(7.0)
     assert np.array_equal(frame.to_numpy(), values, equal_nan=True)  # nothing is shared with the frame
     for error in (mixed, mixed.astype({"n": "Int64"})):
-        with pytest.raises(ValueError, match="is no number of float64"):
+        with pytest.raises(ValueError, match="is not a number of float64"):
             mt.masked_invalid(error)
     assert mt.masked_invalid(whole.astype("Float64")).tolist() == [[1, None, 3], [None, 5, 0]]
     assert mt.masked_invalid(whole.iloc[:0]).shape == (0, 3)
