@@ -1111,7 +1111,7 @@ def interpolate(input: T, dim: int | None=None, *, lengths: Lengths=None, paddin
         method (str, optional): ``"linear"`` weighs the two neighbours by their distance, and goes on with the last one
             beyond it. ``"nearest"`` takes the nearer one, the earlier of two, between valid entries alone:
             ``limit_area="outside"`` fills nothing then.
-        index (Tensor or array, optional): ``(T,)``, or ``(B, T)`` for each sequence, any real dtype: the time of each
+        index (Tensor, optional): ``(T,)``, or ``(B, T)`` for each sequence, any real dtype: the time of each
             entry, after that of the entry before; by default they are one step apart. Its values are read to check
             that, save in compiled code and where it is batched by a transform: there a wrong index gives a wrong
             result. Of ``(time, batch, ...)`` it is ``(T, B)``. Past an end it is not read, and may be masked there.
@@ -2594,7 +2594,7 @@ def rolling(input: T, window: float, dim: int | None=None, *, min_periods: int |
         center (bool, optional): Put the entry into the middle of its window.
         closed (str, optional): ``"right"``, ``"left"``, ``"both"`` or ``"neither"``: which ends belong to the window.
         step (int, optional): How many entries the window moves on.
-        index (Tensor or array, optional): ``(T,)``, or ``(B, T)`` for each sequence, any real dtype: the time of each
+        index (Tensor, optional): ``(T,)``, or ``(B, T)`` for each sequence, any real dtype: the time of each
             entry, not before that of the entry before. A window has what lies in ``(t - window, t]``, up to its own
             entry; if centered, in ``(t - window / 2, t + window / 2]``. Of ``(time, batch, ...)`` it is ``(T, B)``.
             Past an end it is not read, and may be masked there.

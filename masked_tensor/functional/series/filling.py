@@ -190,7 +190,7 @@ def interpolate(
         method (str, optional): ``"linear"`` weighs the two neighbours by their distance, and goes on with the last one
             beyond it. ``"nearest"`` takes the nearer one, the earlier of two, between valid entries alone:
             ``limit_area="outside"`` fills nothing then.
-        index (Tensor or array, optional): ``(T,)``, or ``(B, T)`` for each sequence, any real dtype: the time of each
+        index (Tensor, optional): ``(T,)``, or ``(B, T)`` for each sequence, any real dtype: the time of each
             entry, after that of the entry before; by default they are one step apart. Its values are read to check
             that, save in compiled code and where it is batched by a transform: there a wrong index gives a wrong
             result. Of ``(time, batch, ...)`` it is ``(T, B)``. Past an end it is not read, and may be masked there.

@@ -383,7 +383,7 @@ def rolling(
         center (bool, optional): Put the entry into the middle of its window.
         closed (str, optional): ``"right"``, ``"left"``, ``"both"`` or ``"neither"``: which ends belong to the window.
         step (int, optional): How many entries the window moves on.
-        index (Tensor or array, optional): ``(T,)``, or ``(B, T)`` for each sequence, any real dtype: the time of each
+        index (Tensor, optional): ``(T,)``, or ``(B, T)`` for each sequence, any real dtype: the time of each
             entry, not before that of the entry before. A window has what lies in ``(t - window, t]``, up to its own
             entry; if centered, in ``(t - window / 2, t + window / 2]``. Of ``(time, batch, ...)`` it is ``(T, B)``.
             Past an end it is not read, and may be masked there.
