@@ -52,7 +52,7 @@ def text() -> str:
 def _aliases() -> Iterator[tuple[str, str]]:
     """Names of literals, and the class, that signatures use."""
     yield from (("reductions.rank", "Ties"), ("series.rolling", "Closed"), ("series.rolling", "Rolling"))
-    yield from (("series.filling", name) for name in ("Area", "Direction", "Lengths", "Method", "Side"))
+    yield from (("series.filling", name) for name in ("Area", "Direction", "Lengths", "Method", "Side", "Times"))
     yield ("entrance", "Mode")
 
 

@@ -21,6 +21,7 @@ from .series.filling import Direction as Direction
 from .series.filling import Lengths as Lengths
 from .series.filling import Method as Method
 from .series.filling import Side as Side
+from .series.filling import Times as Times
 from .entrance import Mode as Mode
 
 T = TypeVar("T", Tensor, MaskedTensor)

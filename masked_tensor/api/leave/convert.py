@@ -148,8 +148,8 @@ def filled(x: Tensor, value: "complex | Tensor | Sequence[Any] | numpy.ndarray[A
     if isinstance(x, Tensor) and type(unwrap_transforms(x)) is not MaskedTensor:
         return x
     pair = _enter(dense(x), "filled")
-    if hasattr(value, "__len__") and not isinstance(value, Tensor | str):
-        value = _fill_of_values(value, x)
+    given: Any = value
+    value = _fill_of_values(given, x) if hasattr(given, "__len__") and not isinstance(given, Tensor | str) else given
     if not isinstance(value, Tensor):
         _check_fill(value, x.dtype)
         if masks.is_all_valid(pair.mask):
@@ -169,7 +169,7 @@ def filled(x: Tensor, value: "complex | Tensor | Sequence[Any] | numpy.ndarray[A
     return torch.where(pair.mask, select.guard(pair.data, pair.mask), other)
 
 
-def _fill_of_values(values: Any, x: MaskedTensor) -> Tensor:
+def _fill_of_values(values: Any, x: Tensor) -> Tensor:
     """A list, an array or a column of another library, as the tensor that fills ``x``."""
     inexact = x.is_floating_point() or x.is_complex()
     found = accepted_inputs.pair_of_input(values, x.dtype if inexact else None, x.device, "value")
