@@ -54,7 +54,7 @@ def _noted_family(storage: Any) -> alias_records.Family | None:
     """The family that is noted on a memory; who stands for one founds it."""
     found = storage.__dict__.get("masked_family", _nobody)()
     if found is None or type(found) is alias_records.Family:
-        return found  # type: ignore[no-any-return]  # what else is kept there is a tensor
+        return found
     return alias_records.family_of(found)
 
 
