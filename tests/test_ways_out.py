@@ -281,9 +281,9 @@ WAYS = {
         [[1, 3], [5]],
     ),
     "times that are masked": Way(
-        "write index.filled(0)",
-        lambda: mt.rolling(row(), 2, index=mt.masked_tensor([0.0, 1.0, 2.0])).sum(),
-        lambda: mt.rolling(row(), 2, index=mt.masked_tensor([0.0, 1.0, 2.0]).filled(0), min_periods=1).sum(),
+        "give it one by index.filled(value)",
+        lambda: mt.rolling(row(), 2, index=mt.masked_tensor([0.0, None, 2.0])).sum(),
+        lambda: mt.rolling(row(), 2, index=mt.masked_tensor([0.0, None, 2.0]).filled(1.0), min_periods=1).sum(),
         [1, 1, 3],
     ),
     # ------------------------------------------------------------------------------------------------- sparse

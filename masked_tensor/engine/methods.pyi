@@ -1185,6 +1185,7 @@ class Methods(Tensor):
         Raises:
             TypeError: ``x`` is not a tensor, or ``value`` is masked, or holds None, or does not broadcast to ``x``, or does
                 not fit its dtype, such as -1 in uint8.
+            ValueError: ``value`` is a table whose columns no dtype holds.
             RuntimeError: ``value`` is complex and ``x`` is not.
 
         Example:
@@ -1209,6 +1210,7 @@ class Methods(Tensor):
 
         Raises:
             TypeError: ``value`` is masked, does not broadcast to ``x``, or does not fit its dtype.
+            ValueError: ``value`` is a table whose columns no dtype holds.
             RuntimeError: ``value`` is complex and ``x`` is not.
 
         Example:

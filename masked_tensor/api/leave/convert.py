@@ -133,6 +133,7 @@ def filled(x: Tensor, value: "complex | Tensor | Sequence[Any] | numpy.ndarray[A
     Raises:
         TypeError: ``x`` is not a tensor, or ``value`` is masked, or holds None, or does not broadcast to ``x``, or does
             not fit its dtype, such as -1 in uint8.
+        ValueError: ``value`` is a table whose columns no dtype holds.
         RuntimeError: ``value`` is complex and ``x`` is not.
 
     Example:
@@ -209,6 +210,7 @@ def to_tensor(x: MaskedTensor, value: float | bool | complex) -> Tensor:
 
     Raises:
         TypeError: ``value`` is masked, does not broadcast to ``x``, or does not fit its dtype.
+        ValueError: ``value`` is a table whose columns no dtype holds.
         RuntimeError: ``value`` is complex and ``x`` is not.
 
     Example:
