@@ -198,7 +198,8 @@ def test_plain_tensors_other_dtypes_and_small_masks() -> None:
     mask = torch.tensor([False, True, False])
     assert mt.ffill(mt.masked_tensor(torch.tensor([1, 2, 3]), mask)).tolist() == [None, 2, 2]
     assert mt.ffill(torch.tensor([1, 2, 3]), mask=mask, fill_value=0).tolist() == [0, 2, 2]
-    assert mt.ffill(torch.tensor([1, 2, 3])).tolist() == [1, 2, 3]
+    with pytest.warns(UserWarning, match="plain tensor without mask="):
+        assert mt.ffill(torch.tensor([1, 2, 3])).tolist() == [1, 2, 3]
     assert mt.bfill(mt.masked_tensor([None, True])).tolist() == [True, True]
     z = mt.masked_tensor([1j, 0, 3j], [True, False, True], dtype=torch.complex128)
     assert mt.interpolate(z).tolist() == [1j, 2j, 3j]
@@ -206,7 +207,7 @@ def test_plain_tensors_other_dtypes_and_small_masks() -> None:
     filled = mt.ffill(batch, 1, lengths="full")
     assert filled.tolist()[1] == [[4.0] * 3, [5.0] * 3, [5.0] * 3, [5.0] * 3]
     assert pair_of(filled).mask.stride()[-1] == 0
-    assert mt.interpolate(torch.ones(0, 2), 0).shape == (0, 2)
+    assert mt.interpolate(torch.ones(0, 2), 0, mask=torch.tensor(True)).shape == (0, 2)
     assert mt.interpolate(mt.masked_tensor([1.0, None, 3.0]).bfloat16()).tolist() == [1.0, 2.0, 3.0]
 
 
@@ -412,3 +413,14 @@ def test_windows_say_what_they_are() -> None:
             getattr(windows, name)
     assert not hasattr(windows, "corr")
     assert torch.equal(copy.copy(windows).mean().filled(0), windows.mean().filled(0))
+
+
+@pytest.mark.parametrize("fill", [mt.ffill, mt.bfill, mt.interpolate])
+def test_a_plain_tensor_without_a_mask_has_nothing_to_fill_and_it_is_said(fill: Callable[..., torch.Tensor]) -> None:
+    x = torch.tensor([1.0, NAN, 3.0])
+    with pytest.warns(UserWarning, match=r"nothing to fill.*masked_invalid\(x\)") as said:
+        assert fill(x).isnan().tolist() == [False, True, False]
+    assert {warning.filename for warning in said} == {__file__}
+    assert not fill(mt.masked_invalid(x)).isnan().any()
+    assert not fill(x, mask=~x.isnan()).isnan().any()
+    assert fill(x[None], 1, lengths=[1]).isnan().tolist() == [[False, True, True]]  # what is padding is NaN

@@ -370,7 +370,8 @@ def bfill(input: T, dim: int | None=None, *, lengths: Lengths=None, padding_side
     Entries after the last valid one stay masked. Gradients flow to the entry whose value was taken.
 
     Args:
-        input (Tensor): Any dtype and any shape but 0-d, strided; a MaskedTensor, or plain.
+        input (Tensor): Any dtype and any shape but 0-d, strided; a MaskedTensor, or plain with ``mask``. Without one
+            nothing is filled, with a UserWarning: NaN is a value.
         dim (int, optional): The dimension of time: 1 for (batch, time, ...). It may be left out of a series of one
             dimension alone. ``axis`` is the same.
         lengths (Tensor or str, optional): How many steps of each sequence exist: integers ``(B,)``, or a list of int.
@@ -861,7 +862,8 @@ def ffill(input: T, dim: int | None=None, *, lengths: Lengths=None, padding_side
     to the entry whose value was taken.
 
     Args:
-        input (Tensor): Any dtype and any shape but 0-d, strided; a MaskedTensor, or plain.
+        input (Tensor): Any dtype and any shape but 0-d, strided; a MaskedTensor, or plain with ``mask``. Without one
+            nothing is filled, with a UserWarning: NaN is a value.
         dim (int, optional): The dimension of time: 1 for (batch, time, ...). It may be left out of a series of one
             dimension alone. ``axis`` is the same.
         lengths (Tensor or str, optional): How many steps of each sequence exist: integers ``(B,)``, or a list of int.
@@ -1102,7 +1104,8 @@ def interpolate(input: T, dim: int | None=None, *, lengths: Lengths=None, paddin
     ``torch.nn.functional.interpolate``, which takes masked tensors, too.
 
     Args:
-        input (Tensor): Floating point or complex, any shape but 0-d, strided; a MaskedTensor, or plain.
+        input (Tensor): Floating point or complex, any shape but 0-d, strided; a MaskedTensor, or plain with ``mask``.
+            Without one nothing is filled, with a UserWarning: NaN is a value.
         dim (int, optional): The dimension of time: 1 for (batch, time, ...). It may be left out of a series of one
             dimension alone. ``axis`` is the same.
         lengths (Tensor or str, optional): How many steps of each sequence exist: integers ``(B,)``, or a list of int.

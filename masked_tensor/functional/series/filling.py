@@ -3,6 +3,7 @@
 The input is a masked tensor, or a plain one with ``mask=``.  What remains masked is NaN in a plain result.
 """
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Literal, cast, get_args
@@ -79,7 +80,8 @@ def ffill() -> Tensor:
     to the entry whose value was taken.
 
     Args:
-        input (Tensor): Any dtype and any shape but 0-d, strided; a MaskedTensor, or plain.
+        input (Tensor): Any dtype and any shape but 0-d, strided; a MaskedTensor, or plain with ``mask``. Without one
+            nothing is filled, with a UserWarning: NaN is a value.
         dim (int, optional): The dimension of time: 1 for (batch, time, ...). It may be left out of a series of one
             dimension alone. ``axis`` is the same.
         lengths (Tensor or str, optional): How many steps of each sequence exist: integers ``(B,)``, or a list of int.
@@ -122,7 +124,8 @@ def bfill() -> Tensor:
     Entries after the last valid one stay masked. Gradients flow to the entry whose value was taken.
 
     Args:
-        input (Tensor): Any dtype and any shape but 0-d, strided; a MaskedTensor, or plain.
+        input (Tensor): Any dtype and any shape but 0-d, strided; a MaskedTensor, or plain with ``mask``. Without one
+            nothing is filled, with a UserWarning: NaN is a value.
         dim (int, optional): The dimension of time: 1 for (batch, time, ...). It may be left out of a series of one
             dimension alone. ``axis`` is the same.
         lengths (Tensor or str, optional): How many steps of each sequence exist: integers ``(B,)``, or a list of int.
@@ -180,7 +183,8 @@ def interpolate(
     ``torch.nn.functional.interpolate``, which takes masked tensors, too.
 
     Args:
-        input (Tensor): Floating point or complex, any shape but 0-d, strided; a MaskedTensor, or plain.
+        input (Tensor): Floating point or complex, any shape but 0-d, strided; a MaskedTensor, or plain with ``mask``.
+            Without one nothing is filled, with a UserWarning: NaN is a value.
         dim (int, optional): The dimension of time: 1 for (batch, time, ...). It may be left out of a series of one
             dimension alone. ``axis`` is the same.
         lengths (Tensor or str, optional): How many steps of each sequence exist: integers ``(B,)``, or a list of int.
@@ -352,6 +356,12 @@ def _enter_filling(
         _check_choice("limit_area", area, Area)
     series = enter_series(name, input, dim, mask, lengths, side)
     expect_lengths(name, series)
+    if type(series.given.x) is not Pair and lengths is None:
+        warnings.warn(
+            f"{name}() of a plain tensor without mask= has nothing to fill, since NaN is a value there; use "
+            f"masked_tensor.{name}(masked_tensor.masked_invalid(x), ...), or give mask=",
+            stacklevel=4,
+        )
     return series
 
 
