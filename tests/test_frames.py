@@ -16,6 +16,7 @@ from torch import Tensor
 
 import masked_tensor as mt
 from masked_tensor import compat, settings
+from masked_tensor.api.batches import batch
 from masked_tensor.api.losses import masked_losses, numel_warning
 from masked_tensor.api.make import create
 from masked_tensor.api.python import protocols
@@ -126,6 +127,14 @@ def take_nan_of_a_column() -> None:
     assert [warning.filename for warning in seen] == [__file__] * 3
 
 
+def take_an_empty_row() -> None:
+    """The warning of an attention mask with an empty row names the line of the user."""
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        mt.from_attention_mask(torch.ones(2, 3), torch.tensor([[1, 1, 0], [0, 0, 0]]))
+    assert [warning.filename for warning in seen] == [__file__]
+
+
 Program = Callable[[], None]
 #: The function that reads frames: a program, and a name of a module and what makes the place blind.
 READERS: dict[str, tuple[Program, Any, str, Any]] = {
@@ -138,6 +147,7 @@ READERS: dict[str, tuple[Program, Any, str, Any]] = {
     "size": (ask_for_size, numel_warning, "OUR_FILES", "nowhere"),
     "_warn": (join_features, feature_joins, "OUR_FILES", "nowhere"),
     "warn_of_nan": (take_nan_of_a_column, create, "OUR_FILES", "nowhere"),
+    "_as_bool": (take_an_empty_row, batch, "OUR_FILES", "nowhere"),
     "_say": (go_back_from_nothing, masked_losses, "TORCH_FILES", "nowhere"),
 }
 OTHERS = {"_called_from_package"}  #: of api/make/factories.py, a precaution: no program is known that needs it
