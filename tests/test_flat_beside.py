@@ -196,3 +196,64 @@ def test_labels_that_are_numbers_of_another_shape(compiled: bool) -> None:
     by_sequence = mt.flat(Measured(False))
     wanted = F.mse_loss(by_sequence.head(torch.stack([row[0] for row in x.unpad()])), labels)
     torch.testing.assert_close(by_sequence(x, labels=labels), wanted)
+
+
+class LastOfWindow(nn.Module):
+    """The mean of the last three steps, of which a short sequence has fewer."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.pad(x, (0, 0, 2, 0)).unfold(1, 3, 1).mean(-1)[:, -1]
+
+
+class Before(nn.Module):
+    """The step before the last one; of a single step, that one."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.roll(1, 1)[:, -1]
+
+
+class Prefix(nn.Module):
+    """Entries that are joined to the tokens, and attention to both."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.entries = nn.Parameter(torch.randn(1, 9, 8))
+
+    def forward(self, x: Tensor) -> Tensor:
+        known = torch.cat([self.entries.expand(len(x), -1, -1), x], 1)
+        return F.scaled_dot_product_attention(x, known, known) / 200
+
+
+class Classes(nn.Module):
+    """What a module chooses."""
+
+    def __init__(self, module: nn.Module) -> None:
+        super().__init__()
+        self.module = module
+
+    def forward(self, x: Tensor) -> Tensor:
+        return (x + self.module(x)).argmax(-1)
+
+
+class Gated(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x * x[:, 0, :1, None].sigmoid() > 0
+
+
+@pytest.mark.parametrize(
+    ("module", "dtype", "why"),
+    [
+        (LastOfWindow(), torch.float32, "differ by"),
+        (Before(), torch.float32, "differ by"),
+        (Prefix(), torch.float32, "."),
+        (Prefix(), torch.bfloat16, "the tokens of all sequences and more"),
+        (Classes(Prefix()), torch.float32, "."),
+        (Classes(Prefix()), torch.bfloat16, "."),
+        (Gated(), torch.bfloat16, "."),
+    ],
+)
+def test_what_hides_that_steps_are_mixed(module: nn.Module, dtype: torch.dtype, why: str) -> None:
+    """Outputs of one step, whose neighbours are its own in longer sequences; half precision; classes."""
+    torch.manual_seed(0)
+    with pytest.raises(mt.UnsupportedOpError, match=why):
+        mt.flat(module.to(dtype))(mt.from_lengths(torch.randn(2, 5, 8, dtype=dtype), [5, 3]))

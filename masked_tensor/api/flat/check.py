@@ -12,12 +12,13 @@ from torch.overrides import TorchFunctionMode
 
 from ... import settings
 from ...compat import tree_map
+from ...kernels.precision import rounds_noticeably
 from . import parts, transformers
 from .attention import ATTENTION, OwnMaskError, Within
 from .beside import of_other_steps
 from .call import run
 from .multi_head import MULTI_HEAD
-from .samples import compared, cut, draw, gap, is_telling, row_of, sizes_tried
+from .samples import compared, cut, draw, gap, is_telling, part_of, row_of, run_alone, sizes_tried
 from .tokens import FlatTokens
 
 BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
@@ -27,6 +28,8 @@ BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
 class Found:
     """What is wrong with a module, or None; whether parts of it run apart, and whether it reads ends of sequences.
 
+    ``fails``: a sequence alone raises; ``pooled``: an output is not one of tokens; ``tells``: outputs take many
+    values; ``sure``: and differ by little where they are alike.
     ``order`` says of each call of attention whether it is among the tokens, and is empty if all are; ``others`` how
     many keys those had that are not.
     """
@@ -34,6 +37,10 @@ class Found:
     refusal: str | None = None
     apart: bool = False
     reads: bool = False
+    fails: bool = False
+    pooled: bool = False
+    tells: bool = False
+    sure: bool = False
     order: tuple[bool, ...] = ()
     others: tuple[int, ...] = ()
 
@@ -55,7 +62,8 @@ def what_differs(module: nn.Module, forward: Callable[..., Any], args: Any, kwar
                 "labels of steps in the shape of the batch"
             )
         if found.refusal is not None and _found_parts(*given):
-            if _difference(given, apart=True).refusal is None:
+            again = _difference(given, apart=True)
+            if again.refusal is None and (again.sure or parts.are_masked(module)):
                 return Found(apart=True)
             if not known:
                 parts.restore(module)
@@ -136,57 +144,87 @@ def _undisturbed(module: nn.Module) -> Iterator[None]:
 
 def _difference(given: tuple[Any, ...], apart: bool) -> Found:
     """What differs, and what was seen."""
+    module, _, args, kwargs, tokens = given
+    sizes = sizes_tried(module, (args, kwargs), tokens)
     for _ in range(settings.DRAWS):
-        found, tells = _of_one_draw(*given, apart=apart)
-        if found.refusal is not None or tells:
+        found = _of_one_draw(*given, sizes=sizes, apart=apart)
+        if found.refusal is not None or found.tells:
             break
+    if found.refusal is None and found.pooled:  # of one step, whose neighbours are others' on both sides
+        short = _of_one_draw(*given, sizes=(sizes[0], 1), apart=apart)
+        return found if short.refusal is None or short.fails else short
     return found
 
 
 def _of_one_draw(
-    module: nn.Module, forward: Callable[..., Any], args: Any, kwargs: Any, tokens: FlatTokens, *, apart: bool
-) -> tuple[Found, bool]:
-    """What differs, and what was seen; whether outputs tell one draw from another."""
-    sizes = sizes_tried(module, (args, kwargs), tokens)
-    drawn = draw(module, args, kwargs, tokens, sum(sizes))
-    cuts = {0: slice(0, sizes[0]), 1: slice(sizes[0], sum(sizes))}
+    module: nn.Module, forward: Callable[..., Any], args: Any, kwargs: Any, tokens: FlatTokens, *,
+    sizes: tuple[int, int], apart: bool,
+) -> Found:  # fmt: skip
+    """What differs, and what was seen."""
+    drawn, total = draw(module, args, kwargs, tokens, sum(sizes)), sum(sizes)
+    cuts = {0: slice(0, sizes[0]), 1: slice(sizes[0], total)}
     try:
-        alone = {i: _alone(module, forward, cut(drawn, [where], sum(sizes))) for i, where in cuts.items()}
+        alone = {i: compared(module, run_alone(module, forward, cut(drawn, [c], total))) for i, c in cuts.items()}
     except Exception as error:
-        return Found(f"on {min(sizes)} or {max(sizes)} steps alone it raises {type(error).__name__}: {error}"), True
+        said = f"on {min(sizes)} or {max(sizes)} steps alone it raises {type(error).__name__}: {error}"
+        return Found(said, fails=True)
     if (mixed := _mixed_batch(module, forward, drawn, sizes)) is not None:
-        return Found(mixed), True
+        return Found(mixed)
     seen: list[tuple[bool, int]] = []
-    reads, worst = False, 0.0
+    reads = pooled = False
     for order in ((0, 1), (1, 0)):
         lengths = (sizes[order[0]], sizes[order[1]])
         within = Within(row_of(tokens, lengths), apart)
         within.mode.seen = seen = []
         try:
-            inside_args, inside_kwargs = cut(drawn, [cuts[i] for i in order], sum(sizes))
+            inside_args, inside_kwargs = cut(drawn, [cuts[i] for i in order], total)
             together = compared(module, run(module, forward, inside_args, inside_kwargs, within))
         except OwnMaskError as error:
-            return Found(str(error).removeprefix("mt.flat: ")), True
+            return Found(str(error).removeprefix("mt.flat: "))
         except Exception as error:  # of what runs on each alone
-            return Found(f"on two together it raises {type(error).__name__}: {error}"), True
+            return Found(f"on two together it raises {type(error).__name__}: {error}")
+        if (why := _unlike(together, alone, order, sizes)) is not None:
+            return Found(why)
         reads = reads or within.mode.read
-        starts = [0, lengths[0]]
-        for place, i in enumerate(order):
-            expected = compared(module, alone[i])
-            if len(expected) != len(together):
-                return Found("it gives other outputs for two sequences than for one"), True
-            for got, wanted in zip(together, expected, strict=True):
-                found = _part(got, wanted, starts[place], sizes[i], sum(sizes), place)
-                if isinstance(found, str):
-                    return Found(found), True
-                worst = max(gap(found, wanted), worst)
-    if worst != 0.0:
-        return Found(f"two sequences together differ by {worst:.2g} from each of them alone"), True
+        pooled = pooled or any(tuple(x.shape[:2]) != (1, total) for x in together)
+    if (why := _joined(module, forward, cut(drawn, [cuts[0]], total), row_of(tokens, sizes[:1]), seen)) is not None:
+        return Found(why)
     others = tuple({n for among, n in seen if not among})
     calls = tuple(among for among, _ in seen) if others else ()
-    return Found(reads=reads, order=calls, others=others), is_telling(
-        [x for i in cuts for x in compared(module, alone[i])]
-    )
+    tells = is_telling(alone[0] + alone[1])
+    sure = tells and not any(rounds_noticeably(x.dtype) or not x.dtype.is_floating_point for x in alone[0])
+    return Found(reads=reads, pooled=pooled, tells=tells, sure=sure, order=calls, others=others)
+
+
+def _unlike(
+    together: list[Tensor], alone: dict[int, list[Tensor]], order: tuple[int, int], sizes: tuple[int, int]
+) -> str | None:
+    """What of two sequences together, in an order, is unlike each of them alone."""
+    worst = 0.0
+    for place, i in enumerate(order):
+        if len(alone[i]) != len(together):
+            return "it gives other outputs for two sequences than for one"
+        for got, wanted in zip(together, alone[i], strict=True):
+            found = part_of(got, wanted, sizes[order[0]] if place else 0, sizes[i], sum(sizes), place)
+            if isinstance(found, str):
+                return found
+            worst = max(gap(found, wanted), worst)
+    return None if worst == 0.0 else f"two sequences together differ by {worst:.2g} from each of them alone"
+
+
+def _joined(module: nn.Module, forward: Callable[..., Any], given: Any, tokens: FlatTokens, seen: Any) -> str | None:
+    """Whether keys beside the tokens are more for more tokens, as where entries were joined to the tokens."""
+    keys = [n for among, n in seen if not among]
+    if not keys:
+        return None
+    fewer: list[tuple[bool, int]] = []
+    within = Within(tokens)
+    within.mode.seen = fewer
+    args, kwargs = given
+    run(module, forward, args, kwargs, within)
+    if keys == [n for among, n in fewer if not among]:
+        return None
+    return f"its attention is over {max(keys)} keys, which are the tokens of all sequences and more"
 
 
 def _reads_labels_by_step(
@@ -201,7 +239,7 @@ def _reads_labels_by_step(
     for size in sizes:
         given = cut((drawn_args, drawn_kwargs), [slice(0, size)], total)
         try:
-            _alone(module, forward, (given[0], {**given[1], "labels": labels[:1]}))
+            run_alone(module, forward, (given[0], {**given[1], "labels": labels[:1]}))
         except Exception:
             return True
     return False
@@ -220,13 +258,13 @@ def _mixed_batch(module: nn.Module, forward: Callable[..., Any], drawn: Any, siz
     why = "dimension 0 is not its batch"
     try:
         with Attending(len(rows), size) as attending:
-            both = compared(module, _alone(module, forward, tree_map(stack, drawn)))
+            both = compared(module, run_alone(module, forward, tree_map(stack, drawn)))
     except Exception:  # a head that takes no batch without a padding token
         return None
     if attending.over_rows:
         return f"attention runs over the rows of a plain batch: {why}"
     for place, row in enumerate(rows):
-        single = compared(module, _alone(module, forward, cut(drawn, [row], total)))
+        single = compared(module, run_alone(module, forward, cut(drawn, [row], total)))
         for many, one in zip(both, single, strict=True):
             part = many[place : place + 1] if many.dim() else many
             if many.dim() and part.shape == one.shape and (by := gap(part, one)) != 0.0:
@@ -251,27 +289,3 @@ class Attending(TorchFunctionMode):
             found = (shape[0], shape[-2]) if function is ATTENTION else (shape[-2], shape[0])
             self.over_rows = self.over_rows or (len(shape) > 2 and found == (self.steps, self.rows))
         return function(*args, **kwargs)
-
-
-def _part(got: Tensor, wanted: Tensor, start: int, size: int, total: int, place: int) -> Tensor | str:
-    """Of what two sequences give together, the part of one of them."""
-    if got.dim() == wanted.dim() and got.dim() > 1 and tuple(got.shape[:2]) == (1, total):
-        part = got[:, start : start + size]
-    elif got.dim() > 0 and got.shape[0] == 2:
-        part = got[place : place + 1]
-    else:
-        part = got
-    if part.shape == wanted.shape and part is not got:
-        return part
-    return (
-        f"an output of shape {tuple(wanted.shape)} of {size} steps alone is of shape {tuple(got.shape)} for {total} "
-        "steps of two sequences"
-    )
-
-
-def _alone(module: nn.Module, forward: Callable[..., Any], given: Any) -> Any:
-    """Plain sequences as a batch of their own, by the module as it is."""
-    args, kwargs = given
-    if transformers.wanted(module, forward, kwargs)[1]:
-        kwargs = {**kwargs, "use_cache": False}
-    return forward(module, *args, **kwargs)

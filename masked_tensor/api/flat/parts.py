@@ -82,6 +82,15 @@ def has_any(module: nn.Module) -> bool:
     return any("flat_apart" in part.__dict__ for part in module.modules())
 
 
+def are_masked(module: nn.Module) -> bool:
+    """Whether all such parts that attend take a mask by name, which hides the padding from them."""
+    return all(
+        not part.__dict__["flat_apart"].attends or any(name in MASKS for name in names_of(type(part).forward))
+        for part in module.modules()
+        if "flat_apart" in part.__dict__
+    )
+
+
 def restore(module: nn.Module) -> None:
     """All parts of a module are as they were."""
     for part in module.modules():

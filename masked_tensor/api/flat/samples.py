@@ -1,5 +1,6 @@
 """What the check of a flat module draws: two short sequences like what was given; what it compares of outputs."""
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -74,13 +75,12 @@ def cut(drawn: Any, parts: list[slice], total: int) -> Any:
 def compared(module: nn.Module, out: Any) -> list[Tensor]:
     """The outputs that are compared: numbers; if there are none, all others, such as the classes that were chosen.
 
-    Which class is the largest may be a matter of rounding in half precision.
+    Which class is the largest may be a matter of rounding in half precision, where only shapes are compared.
     """
     found = [x for x in tree_leaves(out) if isinstance(x, Tensor)]
     numbers = [x for x in found if x.is_floating_point() or x.is_complex()]
-    if numbers or any(rounds_noticeably(p.dtype) for p in module.parameters()):
-        return numbers
-    return [x.long() for x in found]
+    half = not numbers and any(rounds_noticeably(p.dtype) for p in module.parameters())
+    return numbers or [x.long() * (0 if half else 1) for x in found]
 
 
 def gap(found: Tensor, wanted: Tensor) -> float:
@@ -99,3 +99,27 @@ def is_telling(outputs: list[Tensor]) -> bool:
         return True
     values = torch.cat([x.real.flatten().double() for x in outputs])
     return len(values.round(decimals=2).unique()) > min(settings.TELLING, len(values) // 2)
+
+
+def part_of(got: Tensor, wanted: Tensor, start: int, size: int, total: int, place: int) -> Tensor | str:
+    """Of what two sequences give together, the part of one of them."""
+    if got.dim() == wanted.dim() and got.dim() > 1 and tuple(got.shape[:2]) == (1, total):
+        part = got[:, start : start + size]
+    elif got.dim() > 0 and got.shape[0] == 2:
+        part = got[place : place + 1]
+    else:
+        part = got
+    if part.shape == wanted.shape and part is not got:
+        return part
+    return (
+        f"an output of shape {tuple(wanted.shape)} of {size} steps alone is of shape {tuple(got.shape)} for {total} "
+        "steps of two sequences"
+    )
+
+
+def run_alone(module: nn.Module, forward: Callable[..., Any], given: Any) -> Any:
+    """Plain sequences as a batch of their own, by the module as it is."""
+    args, kwargs = given
+    if transformers.wanted(module, forward, kwargs)[1]:
+        kwargs = {**kwargs, "use_cache": False}
+    return forward(module, *args, **kwargs)
