@@ -189,6 +189,7 @@ def test_accelerate_and_adapters_of_peft(name: str, head: str, targets: str) -> 
         torch.testing.assert_close(got, wanted, atol=1e-4, rtol=1e-3)
 
 
+@pytest.mark.filterwarnings("ignore::masked_tensor.MaskedSizeWarning")  # of its estimate of the compute
 def test_the_trainer_of_transformers(tmp_path: Any) -> None:
     pytest.importorskip("accelerate")
     transformers = pytest.importorskip("transformers")
