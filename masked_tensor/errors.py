@@ -116,7 +116,7 @@ class UnsupportedOpError(NotImplementedError):
         >>> torch.hash_tensor(mt.masked_tensor([1.0, None]))
         Traceback (most recent call last):
         ...
-        masked_tensor.errors.UnsupportedOpError: aten::hash_tensor has no masked meaning ...
+        masked_tensor.errors.UnsupportedOpError: no rule says how aten::hash_tensor ...
     """
 
 
@@ -144,8 +144,8 @@ def unsupported(op: str, masked: Sequence[str]) -> UnsupportedOpError:
     """``op``: the operator's full name; ``masked``: which arguments were masked."""
     where = ", ".join(masked) or "an argument"
     return UnsupportedOpError(
-        f"{op} has no masked meaning here (masked: {where}). Ways out: give it plain data with x.filled(value) or "
-        f"x.compressed(), or define its meaning with @masked_tensor.extend.register_rule({op!r})"
+        f"no rule says how {op} treats masked entries (masked: {where}). Ways out: give it plain data with "
+        f"x.filled(value) or x.compressed(), or define its meaning with @masked_tensor.extend.register_rule({op!r})"
     )
 
 

@@ -99,6 +99,16 @@ def test_masks() -> None:
         lambda: mt.masked_where(ones(3), ones(3)),
         """condition must be a bool tensor broadcastable to data's shape (3,), got float32 (3,); use condition.bool()""",
     )
+    refused(
+        TypeError,
+        lambda: mt.masked_where(ones(3), ones(3).bool()),
+        """masked_where(condition, data): are the arguments swapped? condition has float32, data has bool""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.masked_equal(ones(3), float("nan")),
+        """masked_equal: NaN equals nothing; use masked_invalid(data), which masks NaN and infinity""",
+    )
 
 
 def test_data() -> None:
@@ -373,7 +383,7 @@ def test_batches() -> None:
         """collate: every sample must have the keys ['a'] of the first""",
     )
     refused(
-        KeyError,
+        ValueError,
         lambda: mt.from_attention_mask({"input_ids": ones(2, 3)}),
         """inputs have no attention_mask; ask the tokenizer for it: return_attention_mask=True""",
     )
@@ -386,6 +396,11 @@ def test_batches() -> None:
         ValueError,
         lambda: mt.from_attention_mask(ones(2, 3), ones(2, 4).int()),
         """attention_mask must have the batch and time of inputs (2, 3) (time at dim=1), got (2, 4)""",
+    )
+    refused(
+        TypeError,
+        lambda: mt.from_attention_mask(ones(2, 3), ones(2, 4)),
+        """attention_mask must be a bool tensor, got float32; say which are valid: attention_mask != 0 of zeros and ones, attention_mask == 0 of an additive mask of 0 and -inf""",
     )
 
 
@@ -555,7 +570,7 @@ def test_series() -> None:
     refused(
         ValueError,
         lambda: mt.rolling(x, 0, index=torch.arange(2)),
-        """rolling: with index, window is a length of time above 0, step at least 1, and min_periods at least 0; got window=0, step=1, min_periods=1""",
+        """rolling: with index, window is a length of time above 0, step at least 1, and min_periods at least 0; got window=0""",
     )
     refused(
         RuntimeError,
@@ -564,8 +579,13 @@ def test_series() -> None:
     )
     refused(
         ValueError,
+        lambda: mt.rolling(x, 0),
+        """rolling needs a window of at least 1, a step of at least 1, and min_periods from 0 to the window; got window=0""",
+    )
+    refused(
+        ValueError,
         lambda: mt.rolling(x, 2, min_periods=3),
-        """rolling needs a window of at least 1, a step of at least 1, and min_periods from 0 to the window; got window=2, step=1, min_periods=3""",
+        """rolling needs a window of at least 1, a step of at least 1, and min_periods from 0 to the window; got window=2, min_periods=3""",
     )
     refused(
         ValueError,
@@ -1063,7 +1083,7 @@ def test_ops_without_a_masked_meaning() -> None:
     refused(
         mt.UnsupportedOpError,
         lambda: torch.hash_tensor(x),
-        """aten::hash_tensor has no masked meaning here (masked: self). Ways out: give it plain data with x.filled(value) or x.compressed(), or define its meaning with @masked_tensor.extend.register_rule('aten::hash_tensor')""",
+        """no rule says how aten::hash_tensor treats masked entries (masked: self). Ways out: give it plain data with x.filled(value) or x.compressed(), or define its meaning with @masked_tensor.extend.register_rule('aten::hash_tensor')""",
     )
     refused(
         ValueError,
@@ -1617,6 +1637,16 @@ def test_arguments_of_ops() -> None:
         RuntimeError,
         lambda: F.cross_entropy(x, torch.zeros(3, dtype=torch.int64)),
         """target must have shape (4,), got (3,)""",
+    )
+    words = mt.masked_equal(torch.zeros(2, 5, dtype=torch.int64), -100)
+    for shape in ((2, 5, 3), (2, 5, 4, 3)):
+        labels = words if len(shape) == 3 else words[..., None].expand(2, 5, 4)
+        with pytest.raises(RuntimeError, match="classes belong in dimension 1"):
+            F.cross_entropy(ones(*shape), labels)
+    refused(
+        RuntimeError,
+        lambda: F.cross_entropy(ones(2, 5, 3), words),
+        """target must have shape (2, 3), got (2, 5); classes belong in dimension 1: use logits.transpose(1, 2)""",
     )
     refused(
         RuntimeError,
@@ -2837,6 +2867,11 @@ fill_value=, or give a masked tensor, whose result is masked there""",
 def test_flat_modules() -> None:
     x = mt.from_lengths(ones(2, 3, 4), [3, 1])
     module = mt.flat(torch.nn.Linear(4, 4))
+    refused(
+        TypeError,
+        lambda: mt.flat(module, ones(2, 3)),  # type: ignore[arg-type]  # the mistake
+        """mt.flat(module, on): the second argument turns flat off or on, got Tensor; to run the model call mt.flat(model)(x)""",
+    )
     refused(TypeError, lambda: mt.flat(3), """mt.flat takes a torch.nn.Module, got int""")
     refused(
         ValueError,
@@ -2917,6 +2952,16 @@ def test_flat_modules() -> None:
         mt.UnsupportedOpError,
         lambda: mt.flat(torch.nn.BatchNorm1d(3))(x),
         """mt.flat: BatchNorm1d does not keep sequences apart on flat tokens: it has a BatchNorm1d, whose statistics join all sequences. What mixes steps by anything but attention (convolutions and recurrent layers over time, batch norms, batch_first=False) cannot be flat; call it on the masked batch without mt.flat: mt.flat(module, False)""",
+    )
+
+    class Words(torch.nn.Module):
+        def forward(self, words: torch.Tensor) -> torch.Tensor:
+            return words.cos()
+
+    refused(
+        mt.UnsupportedOpError,
+        lambda: mt.flat(Words())({"words": x}),
+        """mt.flat was given one mapping; if it holds the arguments, write model(**batch). mt.flat: Words does not keep sequences apart on flat tokens: on 3 or 5 steps alone it raises AttributeError: 'dict' object has no attribute 'cos'. What mixes steps by anything but attention (convolutions and recurrent layers over time, batch norms, batch_first=False) cannot be flat; call it on the masked batch without mt.flat: mt.flat(module, False)""",
     )
 
 

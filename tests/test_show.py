@@ -62,7 +62,7 @@ def test_scalars_and_empty() -> None:
 def test_gradients_and_parameters() -> None:
     x = mt.masked_tensor([1.0, 2.0], [True, False], requires_grad=True)
     assert_expected_inline(repr(x), """masked_tensor([1.0000, --], valid=1/2, requires_grad=True)""")
-    assert_expected_inline(repr(x * 2), """masked_tensor([2.0000, --], valid=1/2, grad_fn=<_LeaveBackward>)""")
+    assert_expected_inline(repr(x * 2), """masked_tensor([2.0000, --], valid=1/2, grad_fn=<MaskedBackward>)""")
     assert_expected_inline(
         repr(torch.nn.Parameter(x.detach())),
         """\

@@ -1470,8 +1470,9 @@ class Methods(Tensor):
             ``numpy.ma.MaskedArray.soften_mask``.
         """
     def packed(self, dims: Sequence[_int]=(0, 1), *, like: MaskedTensor | None=None, lengths: Tensor | Sequence[_int] | str | None=None, padding_side: str='right', capacity: _int | None=None) -> MaskedTensor:
-        """The same masked tensor, stored without padding; unless ``lengths`` are given, missing steps count as padding.
+        """The same masked tensor, stored without padding; a gap counts as padding unless ``lengths`` are given.
 
+        ``from_sequences(packed=True)`` keeps gaps: it stores every step of each sequence.
         Values, validity, dtype and gradients stay as they are.
 
         It takes less memory, and ops that have a packed rule take less time. Ops without one convert to the padded layout,

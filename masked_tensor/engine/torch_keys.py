@@ -179,6 +179,12 @@ def node_classes(*functions: type) -> frozenset[type]:
     return frozenset(getattr(f, "_backward_cls") for f in functions)  # noqa: B009 (torch's stub does not know it)
 
 
+def name_masked(nodes: Iterable[type]) -> None:
+    """The classes of nodes whose tensors are masked print as ``MaskedBackward``, as ``grad_fn`` in a repr."""
+    for node in nodes:
+        node.__name__ = "MaskedBackward"
+
+
 def direct_apply(function: type[torch.autograd.Function]) -> Any:
     """``function.apply`` without the Python around it, on both ways; for where no transform runs.
 

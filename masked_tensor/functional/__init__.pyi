@@ -675,7 +675,9 @@ def cross_entropy(input: MaskedTensor, target: Tensor, weight: Tensor | None=Non
             strided, or ``label_smoothing`` is not 0.
 
     Example:
-        >>> x, y = torch.zeros(2, 4), torch.tensor([1, -1])
+        >>> x, y = torch.zeros(2, 4), torch.tensor([1, -100])
+        >>> torch.nn.functional.cross_entropy(x, mt.masked_equal(y, -100))
+        masked_tensor(1.3863, valid=1/1)
         >>> mt.cross_entropy(x, y, target_mask=torch.tensor([True, False]))
         tensor(1.3863)
         >>> m = torch.tensor([True, True, False, False])
@@ -1115,10 +1117,10 @@ def interpolate(input: T, dim: int | None=None, *, lengths: Lengths=None, paddin
         method (str, optional): ``"linear"`` weighs the two neighbours by their distance, and goes on with the last one
             beyond it. ``"nearest"`` takes the nearer one, the earlier of two, between valid entries alone:
             ``limit_area="outside"`` fills nothing then.
-        index (Tensor, optional): ``(T,)``, or ``(B, T)`` for each sequence, any real dtype: the time of each
-            entry, after that of the entry before; by default they are one step apart. Its values are read to check
-            that, save in compiled code and where it is batched by a transform: there a wrong index gives a wrong
-            result. Of ``(time, batch, ...)`` it is ``(T, B)``. Past an end it is not read, and may be masked there.
+        index (Tensor, optional): ``(T,)``, or ``(B, T)`` for each sequence, any real dtype: the time of each entry,
+            after that of the entry before; by default they are one step apart. Its values are read to check that, save
+            in compiled code and where it is batched by a transform: there a wrong index gives a wrong result. Of
+            ``(time, batch, ...)`` it is ``(T, B)``. Times past the end of a sequence are ignored.
         limit (int, optional): The largest number of entries that are filled in a row.
         limit_direction (str, optional): ``"forward"``, ``"backward"`` or ``"both"``: where ``limit`` counts from, and
             which edge is filled, too.
@@ -2598,10 +2600,10 @@ def rolling(input: T, window: float, dim: int | None=None, *, min_periods: int |
         center (bool, optional): Put the entry into the middle of its window.
         closed (str, optional): ``"right"``, ``"left"``, ``"both"`` or ``"neither"``: which ends belong to the window.
         step (int, optional): How many entries the window moves on.
-        index (Tensor, optional): ``(T,)``, or ``(B, T)`` for each sequence, any real dtype: the time of each
-            entry, not before that of the entry before. A window has what lies in ``(t - window, t]``, up to its own
-            entry; if centered, in ``(t - window / 2, t + window / 2]``. Of ``(time, batch, ...)`` it is ``(T, B)``.
-            Past an end it is not read, and may be masked there.
+        index (Tensor, optional): ``(T,)``, or ``(B, T)`` for each sequence, any real dtype: the time of each entry, not
+            before that of the entry before. A window has what lies in ``(t - window, t]``, up to its own entry; if
+            centered, in ``(t - window / 2, t + window / 2]``. Of ``(time, batch, ...)`` it is ``(T, B)``. Times past
+            the end of a sequence are ignored.
         lengths (Tensor or str, optional): How many steps of each sequence exist: integers ``(B,)``, or a list of int.
             The others are padding: they have no window, and stay masked. ``"full"``: nothing is padding. Masked input
             needs it for any ``dim`` but 0, and for more than two dimensions, if a result may be valid where the entry

@@ -123,6 +123,11 @@ def _per_sample(x: Tensor, target: Pair, dim: int) -> Pair:
     """The targets in the shape of the samples."""
     shape = x.shape[:dim] + x.shape[dim + 1 :]
     expect_positions("target", target.data)
+    if x.dim() > 2 and target.data.shape == x.shape[:-1] != shape:
+        raise RuntimeError(
+            f"target must have shape {tuple(shape)}, got {tuple(target.data.shape)}; classes belong in dimension 1: "
+            f"use {'logits.transpose(1, 2)' if x.dim() == 3 else 'logits.movedim(-1, 1)'}"
+        )
     expect_shape("target", target.data, shape, *(() if shape else ((1,),)))
     return Pair(target.data.reshape(shape), target.mask.reshape(shape))
 

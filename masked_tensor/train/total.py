@@ -14,7 +14,7 @@ def total(*losses: Tensor, weights: Sequence[float | Tensor] | None = None) -> T
     """The sum of the losses that exist, ``sum(weight * loss)`` without the masked ones.
 
     ``a + b`` is masked if ``a`` or ``b`` is, such as the loss of a task that has no label in this batch. Then neither
-    is trained. Here a masked loss is left out. The sum is masked only if all of them are.
+    loss trains the model. Here a masked loss is left out. The sum is masked only if all of them are.
     ``torch.stack(losses).sum()`` is the same.
 
     Args:

@@ -155,7 +155,8 @@ def from_sequences(
 ) -> MaskedTensor:
     """A batch of sequences of different length, batch first, in which the padding is masked.
 
-    Gradients flow back to the sequences. :func:`pad_sequence` is the same with torch's arguments.
+    With ``packed=True`` gaps are kept as steps that are missing; ``x.packed()`` treats them as padding. Gradients flow
+    back to the sequences. :func:`pad_sequence` is the same with torch's arguments.
 
     Args:
         sequences (list of Tensor): Tensors ``(T_i, ...)`` of any dtype, plain or masked, or anything that
@@ -168,7 +169,7 @@ def from_sequences(
             sequences, also those that are missing; see :func:`packed`.
         length (int, optional): The ``T`` of the batch, for code that is compiled for one shape.
         pad_to_multiple_of (int, optional): Round the largest ``T_i`` up to a multiple of this.
-        capacity (int, optional): Store so many steps, whatever number is valid, as :func:`packed` does with
+        capacity (int, optional): Store exactly this many steps, however many are valid, as :func:`packed` does with
             ``capacity``. With ``length``, all batches of ``B`` sequences then have the same sizes.
 
     Returns:
@@ -388,8 +389,8 @@ def from_attention_mask(inputs: Any, attention_mask: Any = None, *, dim: int = 1
     Raises:
         TypeError: ``inputs`` is not a mapping and no mask is given, one of them cannot be converted to a tensor, or the
             mask has floats.
-        KeyError: The mapping has no ``attention_mask``.
-        ValueError: The mask has another batch or time than ``inputs``, or holds other integers than 0 and 1.
+        ValueError: The mapping has no ``attention_mask``, or the mask has another batch or time than ``inputs``, or
+            holds other integers than 0 and 1.
         RuntimeError: a sparse tensor breaks the rules of its layout.
 
     Example:
@@ -410,7 +411,7 @@ def from_attention_mask(inputs: Any, attention_mask: Any = None, *, dim: int = 1
         rest = dict(inputs)
         found = rest.pop("attention_mask", None) if attention_mask is None else attention_mask
         if found is None:
-            raise KeyError("inputs have no attention_mask; ask the tokenizer for it: return_attention_mask=True")
+            raise ValueError("inputs have no attention_mask; ask the tokenizer for it: return_attention_mask=True")
         mask = _as_bool(found)
         masked = {name: _mask_fitting(value, mask, dim) if _is_data(value) else value for name, value in rest.items()}
         if not isinstance(inputs, UserDict):
@@ -435,6 +436,8 @@ def _mask_steps(inputs: Any, mask: Tensor, dim: int) -> MaskedTensor:
 
 def _as_bool(attention_mask: Any) -> Tensor:
     numbers = accepted_inputs.pair_of_input(attention_mask)  # of lists, rows of different length are padded
+    if numbers.data.is_floating_point() or numbers.data.is_complex():
+        raise errors.mask_of_floats("attention_mask", numbers.data)
     mask = accepted_inputs.mask_of_input(attention_mask, numbers.data, "attention_mask")
     if type(mask) is Tensor and mask.device.type == "cpu" and mask.numel() and not mask.any(-1).all():
         warnings.warn(

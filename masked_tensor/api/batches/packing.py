@@ -33,8 +33,9 @@ def packed(
     padding_side: str = "right",
     capacity: int | None = None,
 ) -> MaskedTensor:
-    """The same masked tensor, stored without padding; unless ``lengths`` are given, missing steps count as padding.
+    """The same masked tensor, stored without padding; a gap counts as padding unless ``lengths`` are given.
 
+    ``from_sequences(packed=True)`` keeps gaps: it stores every step of each sequence.
     Values, validity, dtype and gradients stay as they are.
 
     It takes less memory, and ops that have a packed rule take less time. Ops without one convert to the padded layout,

@@ -45,8 +45,8 @@ def collate(
             batch has ``T = length``, for code that is compiled for one shape. A dict says it for each key of the
             samples; those that it does not name are as long as their longest.
         pad_to_multiple_of (int or dict, optional): Round that length up to a multiple of this.
-        capacity (int or dict, optional): Store so many steps of a batch of two dimensions or more, whatever number is
-            valid, as :func:`packed` does with ``capacity``.
+        capacity (int or dict, optional): Store exactly this many steps of a batch of two dimensions or more, however
+            many are valid, as :func:`packed` does with ``capacity``.
 
     Returns:
         Any: A batch, built as the samples are.

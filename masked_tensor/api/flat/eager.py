@@ -1,6 +1,6 @@
 """The call of a flat module: what comes in as tokens, the check, what goes out packed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -43,7 +43,9 @@ def call(module: nn.Module, forward: Forward, args: tuple[Any, ...], kwargs: dic
         raise ValueError(other_lengths(error, named_arguments(module, forward, args, kwargs), first, tokens)) from None
     found = verified(module, forward, inside_args, inside_kwargs, tokens)
     if found.refusal is not None:
-        raise UnsupportedOpError(found.refusal)
+        alone = len(args) == 1 and not kwargs and isinstance(args[0], Mapping)
+        hint = "mt.flat was given one mapping; if it holds the arguments, write model(**batch). " if alone else ""
+        raise UnsupportedOpError(hint + found.refusal)
     within = Within(tokens, found.apart)
     within.mode.order = order_for(tokens.grid.index.shape[0], found.order, found.others, given)
     out = run(module, forward, inside_args, inside_kwargs, within)

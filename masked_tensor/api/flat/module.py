@@ -19,7 +19,8 @@ def flat(module: Module, on: bool = True, *, check: bool = True) -> Module:
     """Make a module skip padding: given a masked batch, it runs on the steps that exist.
 
     It is changed in place. The steps of all sequences enter as one row ``(1, N, ...)``. Attention is kept within each
-    sequence, and outputs with the dimension of tokens leave packed. No masked op runs inside. It serves transformers
+    sequence, and outputs that have the token dimension come back as packed
+    masked tensors. No masked op runs inside. It serves transformers
     of torch, of Hugging Face and of your own that call ``scaled_dot_product_attention``, and modules that treat each
     step by itself: embeddings, norms, feed-forwards, heads.
 
@@ -40,7 +41,7 @@ def flat(module: Module, on: bool = True, *, check: bool = True) -> Module:
         torch.nn.Module: ``module``.
 
     Raises:
-        TypeError: ``module`` is not a module.
+        TypeError: ``module`` is not a module, or ``on`` is not a bool.
         ValueError: When it is called: a step that exists is missing, two inputs have different lengths, integer
             ``labels=`` have another shape than the batch, or attention is called with a mask.
         UnsupportedOpError: When it is called: it does not keep sequences apart.
@@ -54,6 +55,11 @@ def flat(module: Module, on: bool = True, *, check: bool = True) -> Module:
     """
     if not isinstance(module, nn.Module):
         raise TypeError(f"mt.flat takes a torch.nn.Module, got {type(module).__name__}")
+    if not isinstance(on, bool):
+        raise TypeError(
+            f"mt.flat(module, on): the second argument turns flat off or on, got {type(on).__name__}; to run the model "
+            "call mt.flat(model)(x)"
+        )
     wrapped = wrapped_module(module)
     if wrapped is not None:
         flat(wrapped, on, check=check)

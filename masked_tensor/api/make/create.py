@@ -141,7 +141,7 @@ def as_masked_tensor(data: Tensor, mask: Any = None) -> MaskedTensor:
         >>> x = torch.tensor([1.0, 0.0], requires_grad=True)
         >>> y = mt.as_masked_tensor(x, x != 0)
         >>> y
-        masked_tensor([1.0000, --], valid=1/2, grad_fn=<_LeaveBackward>)
+        masked_tensor([1.0000, --], valid=1/2, grad_fn=<MaskedBackward>)
         >>> (1 / y).sum().backward()
         >>> x.grad
         tensor([-1.,  0.])
@@ -212,7 +212,7 @@ def masked_equal(data: Any, value: float | bool | complex, *, dtype: torch.dtype
 
     Args:
         data (Any): A tensor of any shape and dtype, or anything else that :func:`masked_tensor` takes.
-        value (number): What stands for missing. NaN equals nothing: use :func:`masked_invalid` for it.
+        value (number): What stands for missing; not NaN, which equals nothing: use :func:`masked_invalid`.
         dtype (torch.dtype, optional): The dtype of the result, made after comparing; by default that of ``data``.
 
     Returns:
@@ -220,7 +220,8 @@ def masked_equal(data: Any, value: float | bool | complex, *, dtype: torch.dtype
 
     Raises:
         TypeError: ``data`` cannot be converted to a tensor.
-        ValueError: A nested tensor has no components, or an integer of a table is not exact in the common dtype.
+        ValueError: ``value`` is NaN, a nested tensor has no components, or an integer of a table is not exact in the
+            common dtype.
         RuntimeError: a sparse tensor breaks the rules of its layout.
 
     Example:
@@ -233,6 +234,8 @@ def masked_equal(data: Any, value: float | bool | complex, *, dtype: torch.dtype
     References:
         ``numpy.ma.masked_equal``.
     """
+    if isinstance(value, float | complex) and value != value:
+        raise ValueError("masked_equal: NaN equals nothing; use masked_invalid(data), which masks NaN and infinity")
     if dtype is not None:
         return _as_dtype(data, dtype, lambda data: masked_equal(data, value))
     return _keep_where(data, lambda values: values != value)
@@ -272,6 +275,11 @@ def masked_where(condition: Any, data: Any, *, dtype: torch.dtype | None = None)
         return _as_dtype(data, dtype, lambda data: masked_where(condition, data))
     pair = accepted_inputs.pair_of_input(data)
     given = accepted_inputs.pair_of_input(condition)
+    if pair.data.dtype is torch.bool and (given.data.is_floating_point() or given.data.is_complex()):
+        raise TypeError(
+            "masked_where(condition, data): are the arguments swapped? condition has "
+            f"{errors.dtype_name(given.data.dtype)}, data has bool"
+        )
     fits = accepted_inputs.mask_of_input(given.data, pair.data, "condition")
     made = mask_more(pair, masks.logical_and(~fits, masks.expand_to(given.mask, fits.shape)))
     if not isinstance(data, Tensor):

@@ -24,6 +24,7 @@ from ..torch_keys import (
     below_transforms,
     direct_apply,
     gradient_is_shared,
+    name_masked,
     node_classes,
     owns_gradient,
 )
@@ -293,5 +294,6 @@ ENTER_NODES.update(node_classes(_Enter))
 MASKED = set(
     node_classes(_Leave, _LeaveClosed, _Renew, *packed_boundary.MASKED)
 )  #: nodes whose tensors are masked; writes/recorded.py has more
+name_masked(MASKED)
 add_members(_connect=connect_view, _enter=enter)
 GATES = GradientHooks(enter, leave, plain_gradient, MASKED)

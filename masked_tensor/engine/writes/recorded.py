@@ -20,7 +20,7 @@ from ..aliases import keep_hard, restride, unconnected_error, view_geometry, vie
 from ..boundary.enter_leave import MASKED, leave, plain_gradient, renew_history
 from ..boundary.user_functions import disconnected_error, running_function
 from ..tensor import LOST, MaskedTensor, pair_of
-from ..torch_keys import node_classes
+from ..torch_keys import name_masked, node_classes
 
 
 def write_recorded(target: MaskedTensor, new: Pair) -> MaskedTensor:
@@ -172,3 +172,4 @@ class _WriteThroughView(torch.autograd.Function):
 
 
 MASKED.update(node_classes(_Write, _WriteThroughView))
+name_masked(MASKED)

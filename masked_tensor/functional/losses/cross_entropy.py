@@ -117,7 +117,9 @@ def cross_entropy(
             strided, or ``label_smoothing`` is not 0.
 
     Example:
-        >>> x, y = torch.zeros(2, 4), torch.tensor([1, -1])
+        >>> x, y = torch.zeros(2, 4), torch.tensor([1, -100])
+        >>> torch.nn.functional.cross_entropy(x, mt.masked_equal(y, -100))
+        masked_tensor(1.3863, valid=1/1)
         >>> mt.cross_entropy(x, y, target_mask=torch.tensor([True, False]))
         tensor(1.3863)
         >>> m = torch.tensor([True, True, False, False])

@@ -194,10 +194,10 @@ def interpolate(
         method (str, optional): ``"linear"`` weighs the two neighbours by their distance, and goes on with the last one
             beyond it. ``"nearest"`` takes the nearer one, the earlier of two, between valid entries alone:
             ``limit_area="outside"`` fills nothing then.
-        index (Tensor, optional): ``(T,)``, or ``(B, T)`` for each sequence, any real dtype: the time of each
-            entry, after that of the entry before; by default they are one step apart. Its values are read to check
-            that, save in compiled code and where it is batched by a transform: there a wrong index gives a wrong
-            result. Of ``(time, batch, ...)`` it is ``(T, B)``. Past an end it is not read, and may be masked there.
+        index (Tensor, optional): ``(T,)``, or ``(B, T)`` for each sequence, any real dtype: the time of each entry,
+            after that of the entry before; by default they are one step apart. Its values are read to check that, save
+            in compiled code and where it is batched by a transform: there a wrong index gives a wrong result. Of
+            ``(time, batch, ...)`` it is ``(T, B)``. Times past the end of a sequence are ignored, and may be masked.
         limit (int, optional): The largest number of entries that are filled in a row.
         limit_direction (str, optional): ``"forward"``, ``"backward"`` or ``"both"``: where ``limit`` counts from, and
             which edge is filled, too.

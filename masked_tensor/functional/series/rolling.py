@@ -339,15 +339,17 @@ def _entries_needed(window: Any, min_periods: int | None, closed: str, step: int
     if closed not in get_args(Closed):
         raise ValueError(f"rolling: closed must be one of {get_args(Closed)}, got {closed!r}")
     needed = min_periods if min_periods is not None else 1 if index is not None else int(window)
+    given = f"window={window}" + f", step={step}" * (step != 1)
+    given += "" if min_periods is None else f", min_periods={min_periods}"
     if index is not None and not (0 < window < math.inf and step >= 1 and needed >= 0):
         raise ValueError(
             "rolling: with index, window is a length of time above 0, step at least 1, and min_periods at least 0; got "
-            f"window={window}, step={step}, min_periods={needed}"
+            + given
         )
     if index is None and (window < 1 or window != int(window) or step < 1 or not 0 <= needed <= window):
         raise ValueError(
             "rolling needs a window of at least 1, a step of at least 1, and min_periods from 0 to the window; got "
-            f"window={window}, step={step}, min_periods={needed}"
+            + given
         )
     return needed
 
@@ -383,10 +385,10 @@ def rolling(
         center (bool, optional): Put the entry into the middle of its window.
         closed (str, optional): ``"right"``, ``"left"``, ``"both"`` or ``"neither"``: which ends belong to the window.
         step (int, optional): How many entries the window moves on.
-        index (Tensor, optional): ``(T,)``, or ``(B, T)`` for each sequence, any real dtype: the time of each
-            entry, not before that of the entry before. A window has what lies in ``(t - window, t]``, up to its own
-            entry; if centered, in ``(t - window / 2, t + window / 2]``. Of ``(time, batch, ...)`` it is ``(T, B)``.
-            Past an end it is not read, and may be masked there.
+        index (Tensor, optional): ``(T,)``, or ``(B, T)`` for each sequence, any real dtype: the time of each entry, not
+            before that of the entry before. A window has what lies in ``(t - window, t]``, up to its own entry; if
+            centered, in ``(t - window / 2, t + window / 2]``. Of ``(time, batch, ...)`` it is ``(T, B)``. Times past
+            the end of a sequence are ignored, and may be masked.
         lengths (Tensor or str, optional): How many steps of each sequence exist: integers ``(B,)``, or a list of int.
             The others are padding: they have no window, and stay masked. ``"full"``: nothing is padding. Masked input
             needs it for any ``dim`` but 0, and for more than two dimensions, if a result may be valid where the entry
