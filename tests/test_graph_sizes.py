@@ -29,12 +29,12 @@ DRAWS = 12
 # In turn what fills, counts, adds up, standardizes, chooses and picks; the others are traced with WHOLE.
 QUICK = ("choose", "reduction", "moment", "normalize", "order", "loss")
 DECLARED = {
-    "argwhere": "its result has a size that values decide",
+    **dict.fromkeys(("argwhere", "nonzero", "unique", "unique_consecutive"), "values decide the size of its result"),
     "histc": "it counts the valid entries, whose number is read on the host",
     "histogram": "as histc",
-    "histogramdd": "as histc",
     "item": "a masked entry is asked for",
     "as_strided.partial_views": "its sample looks before the tensor's own memory",
+    "unfold": "the order of its strides is that of its sizes, which torch compares where it computes with them",
     "cdist": "docs/limits.md",
     "nn.functional.unfold": "docs/limits.md",
 }

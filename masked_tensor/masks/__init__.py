@@ -122,7 +122,8 @@ def logical_and(a: Tensor, b: Tensor) -> Tensor:
         result = bits.logical_and_of_runs(small, other)
     else:
         result = torch.bitwise_and(small, other)
-    return expand_to(result, a.shape if a.shape == b.shape else shapes.broadcast_two(a.shape, b.shape))
+    same = memory and a.shape == b.shape
+    return expand_to(result, a.shape if same else shapes.broadcast_two(a.shape, b.shape))
 
 
 def complement(mask: Tensor) -> Tensor:

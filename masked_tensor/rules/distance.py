@@ -98,10 +98,21 @@ def pdist(x: Pair, p: float = 2.0) -> Pair:
     if x.data.dim() != 2:
         torch.pdist(x.data, p)  # raises
     size = x.data.shape[0]
-    first, second = torch.triu_indices(size, size, 1, device=x.data.device)
+    first, second = _pairs(size, x.data.device)
     both = masks.logical_and(x.mask[first], x.mask[second])
     difference = select(zero_masked(x)[first] - zero_masked(x)[second], both, 0)
     return Pair(_length(difference, p), masks.reduce_validity(both, -1))
+
+
+def _pairs(size: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """The rows of each pair, in order.  Of a traced size by a sort, since torch makes triangles of fixed ones."""
+    if type(size) is int:
+        first, second = torch.triu_indices(size, size, 1, device=device)
+        return first, second
+    number = torch.arange(size, device=device)
+    below = (number[:, None] >= number).flatten()
+    place = below.byte().argsort(stable=True)[: size * (size - 1) // 2]
+    return place // size, place % size
 
 
 def _length(difference: Tensor, p: float) -> Tensor:

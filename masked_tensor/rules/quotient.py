@@ -52,7 +52,7 @@ def _nonzero_divisor(x: Any, other: Pair | Tensor, mask: Tensor) -> Pair | Tenso
     """The divisor of ``x`` with 1 where the quotient is masked."""
     data = pair.data_of(other)
     shape = torch.broadcast_shapes(data.shape, mask.shape)
-    if data.shape != shape:
+    if data.dim() != len(shape) or data.shape != shape:  # sizes of different dimensions are not to be compared
         dividend = x.data if type(x) is Pair else x
         data = data.to(torch.result_type(dividend, data)).expand(shape)  # a 0-d operand does not promote
     data = select(data, mask, 1)
