@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from torch._dispatch.python import enable_python_dispatcher
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -140,6 +141,22 @@ def test_what_asks_more_would_be_found() -> None:
     assert compare(lambda x: x + 1, lambda x: x + 1 if x.shape[0] != x.shape[1] else x, x)
     assert compare(lambda x: x + 1, lambda x: x + 1, x) == set()
     assert compare(lambda x: float(x.sum()), lambda x: x, x) is None
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        F.pdist,
+        lambda x: x.long() % torch.tensor([3, 4, 5, 6, 7, 8, 9]),
+        lambda x: F.scaled_dot_product_attention(x[None], x[None, :-1], x[None, :-1]),
+        lambda x: mt.interpolate(x, dim=1, lengths="full") if mt.is_masked_tensor(x) else x * 1,
+    ],
+    ids=["pairs", "quotient", "attention", "gaps"],
+)
+def test_no_size_is_fixed(program: Program) -> None:
+    x = torch.randn(5, 7, dtype=torch.float64)
+    found = compare(program, lambda x: program(mt.as_masked_tensor(x, x == x)), x)
+    assert found == set()
 
 
 @pytest.mark.skipif(not WHOLE, reason="MASKED_TENSOR_GUARDS=1 traces all operators")

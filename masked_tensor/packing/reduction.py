@@ -186,7 +186,7 @@ def _segment_counts(x: Packed) -> Tensor:
 
 def _segment_trues(flags: Tensor, x: Packed) -> Tensor:
     """How many of the ``flags`` (N, ..) of each sequence are True."""
-    if x.grid.shape[1] >= settings.EXACT or not is_readable_memory(flags) or not flags.numel():
+    if not is_readable_memory(flags) or x.grid.shape[1] >= settings.EXACT or not flags.numel():
         return segment_sums(flags.to(torch.int64), x)
     return _sums_from(flags.float(), x.grid.offsets[:-1])  # exact for so few
 

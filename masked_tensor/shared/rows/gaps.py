@@ -28,9 +28,10 @@ def carry_valid(mask: Tensor, dim: int, forward: bool) -> tuple[Tensor, Tensor]:
 
 def stretch_length(x: Pair, dim: int, copies: int = 1) -> int | None:
     """How many positions along ``dim`` are worked on at a time, if so many ``copies`` are made of them.  None: all."""
+    if is_tracked(x.data) or not is_readable_memory(x.data):  # a traced size is not to be compared
+        return None
     size, fit = x.data.numel(), max(1, settings.WINDOWS // copies)
-    whole = size <= fit or is_tracked(x.data) or not is_readable_memory(x.data)
-    return None if whole else max(1, x.data.shape[dim] * fit // size)
+    return None if size <= fit else max(1, x.data.shape[dim] * fit // size)
 
 
 def before(mask: Tensor, dim: int, length: int | None = None, within: Within = None) -> Iterator[Tensor]:
@@ -63,9 +64,11 @@ def after(mask: Tensor, dim: int, length: int | None = None, within: Within = No
 def cut(x: Tensor, dim: int, length: int | None) -> Iterator[tuple[int, Tensor]]:
     """The stretches along ``dim``, and where they start."""
     size = x.shape[dim]
-    step = max(1, size if length is None else length)
-    for start in range(0, max(size, 1), step):
-        yield start, x if step >= size else x.narrow(dim, start, min(step, size - start))
+    if length is None:  # a range would fix a traced size
+        yield 0, x
+        return
+    for start in range(0, max(size, 1), length):
+        yield start, x if length >= size else x.narrow(dim, start, min(length, size - start))
 
 
 @dataclass(frozen=True, slots=True)
