@@ -123,7 +123,7 @@ def _per_sample(x: Tensor, target: Pair, dim: int) -> Pair:
     """The targets in the shape of the samples."""
     shape = x.shape[:dim] + x.shape[dim + 1 :]
     expect_positions("target", target.data)
-    if x.dim() > 2 and target.data.shape == x.shape[:-1] != shape:
+    if x.dim() > 2 and target.data.shape != shape and target.data.shape == x.shape[:-1]:
         raise RuntimeError(
             f"target must have shape {tuple(shape)}, got {tuple(target.data.shape)}; classes belong in dimension 1: "
             f"use {'logits.transpose(1, 2)' if x.dim() == 3 else 'logits.movedim(-1, 1)'}"
