@@ -19,10 +19,9 @@ def flat(module: Module, on: bool = True, *, check: bool = True) -> Module:
     """Make a module skip padding: given a masked batch, it runs on the steps that exist.
 
     It is changed in place. The steps of all sequences enter as one row ``(1, N, ...)``. Attention is kept within each
-    sequence, and outputs that have the token dimension come back as packed
-    masked tensors. No masked op runs inside. It serves transformers
-    of torch, of Hugging Face and of your own that call ``scaled_dot_product_attention``, and modules that treat each
-    step by itself: embeddings, norms, feed-forwards, heads.
+    sequence, and outputs that have the token dimension come back as packed masked tensors. No masked op runs inside. It
+    serves transformers of torch, of Hugging Face and of your own that call ``scaled_dot_product_attention``, and
+    modules that treat each step by itself: embeddings, norms, feed-forwards, heads.
 
     At the first call, two short sequences are run together and alone, in evaluation mode, and a module that does not
     keep them apart raises. Plain inputs run as before, also with an ``attention_mask``: call Hugging Face's models as
