@@ -153,7 +153,7 @@ def test_masks_of_numbers_and_hints() -> None:
     refused(
         ValueError,
         lambda: mt.masked_tensor(ones(2), torch.tensor([0, 2])),
-        """mask holds other integers than 0 and 1; say which are valid, such as mask > 0""",
+        """mask holds other integers than 0 and 1; say which are valid, such as mask > 0; lengths of sequences: from_lengths(data, lengths)""",
     )
     refused(
         ValueError,
@@ -2961,7 +2961,7 @@ def test_flat_modules() -> None:
     refused(
         mt.UnsupportedOpError,
         lambda: mt.flat(Words())({"words": x}),
-        """mt.flat was given one mapping; if it holds the arguments, write model(**batch). mt.flat: Words does not keep sequences apart on flat tokens: on 3 or 5 steps alone it raises AttributeError: 'dict' object has no attribute 'cos'. What mixes steps by anything but attention (convolutions and recurrent layers over time, batch norms, batch_first=False) cannot be flat; call it on the masked batch without mt.flat: mt.flat(module, False)""",
+        """mt.flat was given one mapping; if it holds the arguments, write model(**batch). mt.flat: Words raises on short plain sequences like this batch, without mt.flat as well, on a sequence of 3 or 5 steps: AttributeError: 'dict' object has no attribute 'cos'; mt.flat(module, check=False) skips this check""",
     )
 
 

@@ -328,6 +328,14 @@ def test_ends_are_those_of_each_sequence(side: str) -> None:
         assert torch.equal(a[1:], b)
 
 
+def test_a_call_that_fails_without_flat_says_so_and_is_not_remembered() -> None:
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    model = mt.flat(nn.TransformerEncoder(layer, 1, enable_nested_tensor=False))
+    with pytest.raises(mt.UnsupportedOpError, match=r"without mt\.flat as well.*didn't match last dim of query"):
+        model(mt.from_lengths(torch.randn(2, 5, 7), [5, 3]))
+    assert model(mt.from_lengths(torch.randn(2, 5, 8), [5, 3])).is_packed
+
+
 def test_without_the_check_nothing_is_compared() -> None:
     calls = []
     module = nn.Linear(8, 8)

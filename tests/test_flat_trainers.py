@@ -167,6 +167,7 @@ def test_export_says_what_it_takes() -> None:
         torch.export.export(mt.flat(encoder()), (batch(0, packed=True),))
 
 
+@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing`:FutureWarning")  # peft asks transformers by it
 @pytest.mark.parametrize(("name", "head", "targets"), [("Llama", "ForCausalLM", "q_proj"), ("Bert", "Model", "query")])
 def test_accelerate_and_adapters_of_peft(name: str, head: str, targets: str) -> None:
     accelerate, peft = pytest.importorskip("accelerate"), pytest.importorskip("peft")

@@ -27,6 +27,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "weights": ("weight",),
     "sample_weight": ("weight", "weights"),
     "mask": ("key_mask",),
+    "valid": ("mask",),
     "attention_mask": ("mask", "key_mask"),
     "pad_value": ("padding_value",),
     "side": ("padding_side",),

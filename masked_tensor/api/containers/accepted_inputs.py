@@ -167,5 +167,6 @@ def _of_numbers(mask: Tensor, name: str) -> Tensor:
         return mask
     numbers = layouts.values(mask)
     if type(mask) is Tensor and not mask.is_meta and not ((numbers == 0) | (numbers == 1)).all():
-        raise ValueError(f"{name} holds other integers than 0 and 1; say which are valid, such as {name} > 0")
+        also = "; lengths of sequences: from_lengths(data, lengths)" if mask.dim() == 1 else ""
+        raise ValueError(f"{name} holds other integers than 0 and 1; say which are valid, such as {name} > 0{also}")
     return layouts.nonzero(mask)

@@ -67,7 +67,9 @@ def what_differs(module: nn.Module, forward: Callable[..., Any], args: Any, kwar
                 return Found(apart=True)
             if not known:
                 parts.restore(module)
-    return found if found.refusal is None else Found(refusal(module, found.refusal))
+    if found.refusal is None:
+        return found
+    return Found(_failure(module, found.refusal) if found.fails else refusal(module, found.refusal), fails=found.fails)
 
 
 def not_compiled(module: nn.Module, found: Found) -> str | None:
@@ -102,6 +104,14 @@ def _found_parts(module: nn.Module, forward: Callable[..., Any], args: Any, kwar
         seen[part].attends = any(joining.get(inner, False) for inner in part.modules())
         parts.make_apart(part, seen[part])
     return bool(found)
+
+
+def _failure(module: nn.Module, why: str) -> str:
+    """What is said of a module that raises without being flat."""
+    return (
+        f"mt.flat: {type(module).__name__} raises on short plain sequences like this batch, without mt.flat as well, "
+        f"on {why}; mt.flat(module, check=False) skips this check"
+    )
 
 
 def refusal(module: nn.Module, why: str) -> str:
@@ -166,7 +176,7 @@ def _of_one_draw(
     try:
         alone = {i: compared(module, run_alone(module, forward, cut(drawn, [c], total))) for i, c in cuts.items()}
     except Exception as error:
-        said = f"on {min(sizes)} or {max(sizes)} steps alone it raises {type(error).__name__}: {error}"
+        said = f"a sequence of {min(sizes)} or {max(sizes)} steps: {type(error).__name__}: {error}"
         return Found(said, fails=True)
     if (mixed := _mixed_batch(module, forward, drawn, sizes)) is not None:
         return Found(mixed)

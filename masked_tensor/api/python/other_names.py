@@ -11,6 +11,8 @@ _BY_COLUMN = "torch.stack([function(column) for column in x.T])"
 
 _FRAME = "pandas.DataFrame(x.to_numpy_ma(), columns=names)"
 
+_OF_A_TABLE = ", since dimension 0 is time in a table (time, columns); for a batch of sequences pass dim=1 and lengths="
+
 #: What to write for each; ``x`` is a masked tensor.
 LINES: dict[str, str] = {
     # pandas
@@ -27,11 +29,15 @@ LINES: dict[str, str] = {
     "resample": _BY_GROUP,
     "expanding": "masked_tensor.rolling(x, len(x), 0, min_periods=1).mean()",
     "pct_change": "x / masked_tensor.shift(x, 1, 0) - 1",
-    "ffill": "masked_tensor.ffill(x, 0)",
-    "bfill": "masked_tensor.bfill(x, 0)",
-    "interpolate": "masked_tensor.interpolate(x, 0)",
-    "rolling": "masked_tensor.rolling(x, 2, 0).mean()",
-    "shift": "masked_tensor.shift(x, 1, 0)",
+    "ffill": f"masked_tensor.ffill(x, 0){_OF_A_TABLE}",
+    "forward_fill": f"masked_tensor.ffill(x, 0){_OF_A_TABLE}",
+    "bfill": f"masked_tensor.bfill(x, 0){_OF_A_TABLE}",
+    "backward_fill": f"masked_tensor.bfill(x, 0){_OF_A_TABLE}",
+    "interpolate": f"masked_tensor.interpolate(x, 0){_OF_A_TABLE}",
+    "rolling": f"masked_tensor.rolling(x, 2, 0).mean(){_OF_A_TABLE}",
+    "shift": f"masked_tensor.shift(x, 1, 0){_OF_A_TABLE}",
+    "impute": "x.filled(0)",
+    "unmask": "x.filled(0)",
     "skew": "((x - x.mean(0)) / x.std(0, correction=0)).pow(3).mean(0)",
     "kurt": "((x - x.mean(0)) / x.std(0, correction=0)).pow(4).mean(0) - 3",
     "ewm": "torch.stack([torch.stack([masked_tensor.average(c[:n], weights=0.5 ** torch.arange(n).flip(0)) "
