@@ -2699,7 +2699,7 @@ def test_joint_exit() -> None:
     refused(
         ValueError,
         lambda: mt.select_valid(x, ones(2, 3)),
-        """select_valid() takes tensors of one shape, or, with dim=, some that have this dimension more; got (2,), (2, 3) and dim=None""",
+        """select_valid() takes tensors of one shape, but for dimension dim= of some; got (2,), (2, 3); if scores have a dimension of classes, pass it as dim=1""",
     )
 
 

@@ -14,8 +14,10 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+from functorch.compile import make_boxed_func
 from torch import Tensor
 from torch._dispatch.python import enable_python_dispatcher
+from torch._dynamo.backends.common import aot_autograd
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
@@ -185,3 +187,23 @@ def test_no_operator_asks_more_of_sizes_than_the_plain_one(name: str) -> None:
             fixed=name.startswith(KERNELS),
         )
         assert not found, found
+
+
+def test_parts_of_an_input_have_the_sizes_of_each_other() -> None:
+    """From the second length on each part has sizes of its own, and inductor compiles no ``s0 + max(0, s1 - s0)``."""
+    named: list[str] = []
+
+    def see(graph: Any, inputs: Any) -> Any:
+        values = [node.meta.get("val") for node in graph.graph.nodes]
+        named.extend(str(n) for v in values if isinstance(v, Tensor) for n in v.shape if isinstance(n, torch.SymInt))
+        return make_boxed_func(graph.forward)
+
+    conv = torch.nn.Conv1d(4, 4, 5, padding=2)
+    step = torch.compile(lambda x: conv(x.transpose(1, 2)).mean(2), backend=aot_autograd(fw_compiler=see))
+    for lengths in ([9, 20], [11, 30], [40, 7]):
+        data = torch.randn(2, max(lengths), 4)
+        found = step(mt.from_lengths(data, lengths))
+        alone = [conv(row[None, :n].transpose(1, 2)).mean(2)[0] for row, n in zip(data, lengths, strict=True)]
+        torch.testing.assert_close(found.filled(), torch.stack(alone))
+    assert len(named) > 20
+    assert [size for size in named if "Max" in size] == []

@@ -53,9 +53,9 @@ def select_valid(*tensors: Tensor, dim: int | None = None) -> tuple[Tensor, ...]
     parts = [_valid_positions(x, dim if x.dim() == most else None) for x in tensors]
     if any(mask.shape != parts[0][1].shape for _, mask in parts):
         shapes = ", ".join(str(tuple(x.shape)) for x in tensors)
+        more = "; if scores have a dimension of classes, pass it as dim=1" if dim is None else f" and dim={dim}"
         raise ValueError(
-            "select_valid() takes tensors of one shape, or, with dim=, some that have this dimension more; got "
-            f"{shapes} and dim={dim}"
+            f"select_valid() takes tensors of one shape, but for dimension dim= of some; got {shapes}{more}"
         )
     valid = reduce(masks.logical_and, (mask for _, mask in parts))
     return tuple(data[valid] for data, _ in parts)

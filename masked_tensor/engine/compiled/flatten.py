@@ -6,6 +6,7 @@ read off the shape that the world sees, so that new lengths ask for no new graph
 describe is given as a copy, unpacked.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -46,11 +47,23 @@ def flatten(x: MaskedTensor) -> tuple[list[str], Told]:
     return PADDED_PARTS, UNPACKED_COPY if type(p.values) is Tensor else pair_of(x).payload
 
 
+def _be_equal(sizes: Sequence[Any], others: Sequence[Any]) -> None:
+    """Tells a compiler that two parts have the same sizes, of each of which it made a symbol of its own.
+
+    Inductor does not compile the backward pass of a graph that keeps ``s0 + max(0, s1 - s0)`` entries for it.
+    """
+    for a, b in zip(sizes, others, strict=True):
+        if type(a) is torch.SymInt and type(b) is torch.SymInt:
+            torch._check(a == b)
+
+
 def unflatten(inner: dict[str, Tensor], known: Told, size: Any, stride: Any) -> MaskedTensor:
     """``__tensor_unflatten__``."""
     if type(known) is tuple:
         return _unflatten_packed(inner["_stored"], inner["_places"], inner.get("_stored_bytes"), size, *known)
     mask = masks.from_bytes(inner["_bytes"])
+    if type(mask) is not Tensor:
+        _be_equal(inner["_data"].shape, mask.shape)
     result = wrap(Pair(inner["_data"], mask, _payload_of(known)))
     result._parts = mask, inner["_bytes"]
     result._graph_input = type(mask) is not Tensor and (UNPACKED_COPY if known is UNPACKED_COPY else True)
@@ -64,6 +77,7 @@ def _unflatten_packed(values: Tensor, index: Tensor, part: Any, size: Any, *know
     result = wrap_packed(packing.from_parts(values, index, inner, size, *of_grid))
     result._parts = None if inner is None else (inner, part)
     if type(values) is not Tensor:
+        _be_equal(values.shape[:1], index.shape[:1])
         result._graph_input = UNPACKED_COPY
         result._view = PackedView(PackedFamily(result)) if shared else None
     elif shared:
