@@ -339,7 +339,7 @@ def _entries_needed(window: Any, min_periods: int | None, closed: str, step: int
     if closed not in get_args(Closed):
         raise ValueError(f"rolling: closed must be one of {get_args(Closed)}, got {closed!r}")
     needed = min_periods if min_periods is not None else 1 if index is not None else int(window)
-    given = f"window={window}" + f", step={step}" * (step != 1)
+    given = f"window={window}" + ("" if step == 1 else f", step={step}")
     given += "" if min_periods is None else f", min_periods={min_periods}"
     if index is not None and not (0 < window < math.inf and step >= 1 and needed >= 0):
         raise ValueError(
