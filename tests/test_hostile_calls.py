@@ -163,7 +163,7 @@ CALLS: dict[str, Callable[[], Call]] = {
     },
     **{
         f"RunningStatistics.{name}": method(lambda: mt.RunningStatistics(3, cov=True).update(x()), name)
-        for name in ("corr", "cov")
+        for name in ("corr", "corrcoef", "cov")
     },
     "RunningStatistics.update": method(statistics, "update", x=x),
     "as_masked_tensor": of(mt.as_masked_tensor, data=plain, mask=mask),
