@@ -1120,7 +1120,7 @@ def interpolate(input: T, dim: int | None=None, *, lengths: Lengths=None, paddin
         index (Tensor, optional): ``(T,)``, or ``(B, T)`` for each sequence, any real dtype: the time of each entry,
             after that of the entry before; by default they are one step apart. Its values are read to check that, save
             in compiled code and where it is batched by a transform: there a wrong index gives a wrong result. Of
-            ``(time, batch, ...)`` it is ``(T, B)``. Times past the end of a sequence are ignored.
+            ``(time, batch, ...)`` it is ``(T, B)``. Times past the end of a sequence are ignored, and may be masked.
         limit (int, optional): The largest number of entries that are filled in a row.
         limit_direction (str, optional): ``"forward"``, ``"backward"`` or ``"both"``: where ``limit`` counts from, and
             which edge is filled, too.
@@ -2603,7 +2603,7 @@ def rolling(input: T, window: float, dim: int | None=None, *, min_periods: int |
         index (Tensor, optional): ``(T,)``, or ``(B, T)`` for each sequence, any real dtype: the time of each entry, not
             before that of the entry before. A window has what lies in ``(t - window, t]``, up to its own entry; if
             centered, in ``(t - window / 2, t + window / 2]``. Of ``(time, batch, ...)`` it is ``(T, B)``. Times past
-            the end of a sequence are ignored.
+            the end of a sequence are ignored, and may be masked.
         lengths (Tensor or str, optional): How many steps of each sequence exist: integers ``(B,)``, or a list of int.
             The others are padding: they have no window, and stay masked. ``"full"``: nothing is padding. Masked input
             needs it for any ``dim`` but 0, and for more than two dimensions, if a result may be valid where the entry
