@@ -7,6 +7,7 @@ describe is given as a copy, unpacked.
 """
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 import torch
@@ -47,6 +48,11 @@ def flatten(x: MaskedTensor) -> tuple[list[str], Told]:
     return PADDED_PARTS, UNPACKED_COPY if type(p.values) is Tensor else pair_of(x).payload
 
 
+def _sizes() -> Any:
+    """Loads sympy, which is there while something is traced."""
+    return import_module("torch.fx.experimental.symbolic_shapes")
+
+
 def _be_equal(sizes: Sequence[Any], others: Sequence[Any]) -> None:
     """Tells a compiler that two parts have the same sizes, of each of which it made a symbol of its own.
 
@@ -54,7 +60,7 @@ def _be_equal(sizes: Sequence[Any], others: Sequence[Any]) -> None:
     """
     for a, b in zip(sizes, others, strict=True):
         if type(a) is torch.SymInt and type(b) is torch.SymInt:
-            torch._check(a == b)
+            _sizes().guard_or_false(a == b)  # from here on they are one; of sizes that no input has nothing is known
 
 
 def unflatten(inner: dict[str, Tensor], known: Told, size: Any, stride: Any) -> MaskedTensor:
