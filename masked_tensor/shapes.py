@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from itertools import accumulate, pairwise
 from math import prod
 from operator import index, mul
@@ -146,3 +147,8 @@ def matching_runs(old: Sequence[int], new: Sequence[int]) -> list[tuple[range, r
                 second, j = second * new[j], j + 1
         result.append((range(start[0], i), range(start[1], j)))
     return result
+
+
+def symbolic_shapes() -> Any:
+    """What knows the sizes of a traced graph.  It loads sympy, which is there while something is traced."""
+    return import_module("torch.fx.experimental.symbolic_shapes")

@@ -7,7 +7,6 @@ describe is given as a copy, unpacked.
 """
 
 from collections.abc import Sequence
-from importlib import import_module
 from typing import Any
 
 import torch
@@ -16,6 +15,7 @@ from torch import Tensor
 from ... import masks, packing
 from ...pair import Pair, Payload
 from ...select import select
+from ...shapes import symbolic_shapes
 from .. import memory_families
 from ..boundary.packed import wrap_packed
 from ..packed_pair import UNPACKED_COPY, PackedFamily, PackedView, UnpackedCopy, outside_tracers, unpacked_parts
@@ -48,11 +48,6 @@ def flatten(x: MaskedTensor) -> tuple[list[str], Told]:
     return PADDED_PARTS, UNPACKED_COPY if type(p.values) is Tensor else pair_of(x).payload
 
 
-def _sizes() -> Any:
-    """Loads sympy, which is there while something is traced."""
-    return import_module("torch.fx.experimental.symbolic_shapes")
-
-
 def _be_equal(sizes: Sequence[Any], others: Sequence[Any]) -> None:
     """Tells a compiler that two parts have the same sizes, of each of which it made a symbol of its own.
 
@@ -60,7 +55,8 @@ def _be_equal(sizes: Sequence[Any], others: Sequence[Any]) -> None:
     """
     for a, b in zip(sizes, others, strict=True):
         if type(a) is torch.SymInt and type(b) is torch.SymInt:
-            _sizes().guard_or_false(a == b)  # from here on they are one; of sizes that no input has nothing is known
+            # From here on they are one; of sizes that no input has nothing is known.
+            symbolic_shapes().guard_or_false(a == b)
 
 
 def unflatten(inner: dict[str, Tensor], known: Told, size: Any, stride: Any) -> MaskedTensor:

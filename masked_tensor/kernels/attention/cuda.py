@@ -17,6 +17,7 @@ from torch import Tensor
 from ...compat import in_transform, is_fake, is_tracked
 from ...op import NoRule
 from ...select import guard, select
+from ...shapes import symbolic_shapes
 from . import efficient_op
 
 DEVICES = ("cuda",)
@@ -80,7 +81,7 @@ def _laid_out(x: Tensor, size: int) -> Tensor:
 
 def _holds_of_all_sizes(condition: Any) -> bool:
     """Whether a graph for all sizes may rely on it; it becomes no guard."""
-    found: bool = import_module("torch.fx.experimental.symbolic_shapes").statically_known_true(condition)
+    found: bool = symbolic_shapes().statically_known_true(condition)
     return found
 
 
