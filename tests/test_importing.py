@@ -16,6 +16,8 @@ import masked_tensor as mt
 from masked_tensor.engine.transforms import install
 from masked_tensor.patches import places
 
+from .helpers.braces import braced
+
 ROOT = Path(__file__).parent.parent
 STAGES = ("import", "first masked tensor", "first transform", "first setting")
 #: Imported before, so that what is put into them shows at once.
@@ -28,12 +30,12 @@ MODULES = """
 
 
 def table() -> dict[str, set[str]]:
-    """The names in the page's table, by when they are changed."""
+    """The names in the page's tables, by when they are changed."""
     found = defaultdict(set)
-    for line in (ROOT / "docs/importing.md").read_text().splitlines():
-        when, _, rest = line.removeprefix("| ").partition(" | ")
-        if when in STAGES:
-            found[when] |= set(re.findall(r"(?<!\})`([^`]+)`", rest.partition(" | ")[0]))
+    for section in (ROOT / "docs/importing.md").read_text().split("\n### At ")[1:]:
+        when, _, rest = section.partition("\n")
+        for line in rest.partition("\n## ")[0].splitlines():
+            found[when.removeprefix("the ")] |= braced(line.rpartition(" | ")[2])
     return found
 
 
