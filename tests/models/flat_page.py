@@ -6,17 +6,17 @@ from . import other_page
 
 #: Why a type cannot be flat, where what was seen does not say it.
 REASONS: dict[str, str] = {
-    "phimoe": "draws random noise for its experts in training, for all tokens at once",
+    "phimoe": "in training, draws random noise for all tokens of its experts at once",
 }
 COLUMNS = ("exact", "refused", "differs", "fails alone", "not built")
 HEAD = """## Flat tokens
 
-The text models after `mt.flat(model)`, which runs them on plain tokens and verifies them at the first call
-([Flat](flat.md)), in float64: values and the gradients of all parameters, in evaluation and in training without
-dropout, padded behind the rows and in front of them (`python -m tests.models --flat`; {count} types). *Refused*: the
-first call raises, and the type is called on the masked batch as above.
+The text models after `mt.flat(model)`, which runs them on plain tokens and checks them at the first call
+([Flat](flat.md)). The comparison covers values and the gradients of all parameters in float64, in evaluation and in
+training without dropout, with padding on the right and on the left (`python -m tests.models --flat`; {count} types).
+*Refused*: the first call raises; call these types on the masked batch, as above.
 
-| | {columns} |
+| mode, padding | {columns} |
 |---|{lines}
 {counted}
 
@@ -25,8 +25,8 @@ first call raises, and the type is called on the masked batch as above.
 {rest}"""
 DECODERS = "have different lengths"
 SAID = {
-    DECODERS: "refused: tokens of its encoder and its decoder have different lengths; `mt.flat(model.encoder)`",
-    "differ by": "refused: two sequences together are not each of them alone",
+    DECODERS: "refused: encoder and decoder tokens have different lengths; use `mt.flat(model.encoder)`",
+    "differ by": "refused: does not keep two sequences apart",
 }
 
 

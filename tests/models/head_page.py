@@ -11,36 +11,37 @@ COLUMNS = (*RIGHT, "differs", "refused", "fails alone", "not built")
 POOLED = "scores are valid"
 #: Why a batch is not what its rows are, where the type itself is.
 REASONS = {
-    "big_bird": "its questions end at the first separator, counted from the padded start",
-    "convbert": "for multiple choice: `to_right(x)` with `position_ids`",
-    "jetmoe": "exact in float32: its softmax in float32 makes -inf of the least float64, which its mask adds",
-    "mbart": "it moves the last token of each row to the front, which makes its decoder one step longer",
-    "mobilebert": 'packed along its last dimension it is unpacked in `meaning(product="all")`, and cannot be viewed',
-    "roc_bert": 'packed along its last dimension it is unpacked in `meaning(product="all")`, and cannot be viewed',
-    "roformer": "for multiple choice, padded behind: `to_right(x)`",
-    "t5gemma": "it reads the step behind the last token, which a row alone does not have",
+    "big_bird": "finds the end of a question at the first separator, counted from the padded start",
+    "convbert": "for multiple choice, use `to_right(x)` with `position_ids`",
+    "jetmoe": "exact in float32; its float32 softmax turns the lowest float64, which its mask adds, into -inf",
+    "mbart": "moves the last token of each row to the front, which makes its decoder one step longer",
+    "mobilebert": '`meaning(product="all")` unpacks a batch packed along its last dimension, and `view` then fails',
+    "roc_bert": '`meaning(product="all")` unpacks a batch packed along its last dimension, and `view` then fails',
+    "roformer": "for multiple choice with padding on the right, use `to_right(x)`",
+    "t5gemma": "reads the step after the last token, which an unpadded row does not have",
 }
 HEAD = """## Heads
 
-The heads of the text models and speech recognisers as users train them, as eager code in float64
-(`python -m tests.models --heads`; {count} heads of {types} types). Compared with the rows alone: the scores (1e-6), the
-loss, the side losses of experts from their router logits, and the gradient of the loss for every parameter (1e-5, since
-transformers computes losses in float32). The loss of the batch is the mean over all its labels. Labels are masked like
-their tokens, with a valid class under the mask. The padding is behind the rows, in front of them (`to_right`), or not
-stored (`packed`). *Embedding* is the mean of the states over time, and a loss that compares the rows.
+The heads of text models and speech recognisers, trained eager in float64 (`python -m tests.models --heads`; {count}
+heads of {types} types). These are compared with the rows alone: the scores (1e-6), the loss, the auxiliary losses of
+experts from their router logits, and the gradient of the loss for every parameter. (The tolerance of losses and
+gradients is 1e-5, since transformers computes losses in float32.) The loss of the batch is the mean over all its
+labels. Labels are masked like their tokens, with a valid class under the mask. Padding is on the right, on the left
+(`to_right`), or not stored (`packed`). *Embedding* is the mean of the states over time, with a loss that compares the
+rows.
 
 | head | padding | {columns} |
 |---|---|{lines}
 {counted}
 
-*Helped*: with what the type itself needs, above and in the section on padding on the left, or with
-`decoder_input_ids`: a decoder whose tokens are shifted from masked ones has one step more in short rows. Give it
+*Helped* types use the setting that the tables above or in [Padding on the left](#padding-on-the-left) name, or
+`decoder_input_ids`. A decoder whose tokens are shifted from masked ones has one more step in short rows: pass
 `as_masked_tensor(shifted, labels.get_mask())`. Three groups differ for a known reason:
 
-- {pooled} read `x[:, 0]`, which is padding if it is in front. The scores of such rows are masked, and their labels do
-  not count.
-- {behind} differ padded in front without a head, too, which the section on padding on the left explains.
-- {without} differ, or fail alone, without a head, too, which the table of all types explains.
+- {pooled} read `x[:, 0]`, which is padding if the row is padded on the left. The scores of such rows are masked, and
+  their labels do not count.
+- {behind} differ with padding on the left even without a head: see [Padding on the left](#padding-on-the-left).
+- {without} differ, or fail alone, even without a head: see [All types](#all-types).
 
 | type | head, padding | what was seen |
 |---|---|---|

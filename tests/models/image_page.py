@@ -9,16 +9,16 @@ from typing import Any
 
 from . import images
 
-_WINDOWS = "alone it pads its last windows with zeros, and attends to them"
-_RESIZED = "it resizes its table of positions to the padded size"
-_SCALED = "its positions go from 0 to 1 over the padded size"
+_WINDOWS = "without padding, fills its last windows with zeros and attends to them"
+_RESIZED = "resizes its table of positions to the padded size"
+_SCALED = "scales positions from 0 to 1 over the padded size"
 #: Why a padded image is not what it is alone.
 REASONS = {
-    "crossvit": "it resizes the padded image to the sizes of its branches",
-    "mobilenetv5": "it resizes maps from the padded size",
-    "mvitv2": "it counts relative positions from the end of the padded map",
-    "nextvit": "it pools runs of the flattened map, whose length is that of the padded one",
-    "vgg": "it resizes maps below 7 by 7, by the padded size",
+    "crossvit": "resizes the padded image to the sizes of its branches",
+    "mobilenetv5": "resizes maps from the padded size",
+    "mvitv2": "counts relative positions from the end of the padded map",
+    "nextvit": "pools pieces of the flattened map, whose length is the padded one",
+    "vgg": "resizes maps smaller than 7 by 7, by the padded size",
     **dict.fromkeys(("davit", "efficientvit_msra", "tiny_vit", "twins", "vision_transformer_sam"), _WINDOWS),
     **dict.fromkeys(("hieradet_sam2", "naflexvit", "qwen3_vit", "vision_transformer"), _RESIZED),
     **dict.fromkeys(("edgenext", "xcit"), _SCALED),
@@ -27,22 +27,27 @@ REASONS = {
 FOUND = Path(__file__).parent.parent.parent / "docs" / "models_timm.json"
 HEAD = """## Image models
 
-timm {version}, a small model of each of its {count} modules, random weights, float64 (1e-6);
-`python -m tests.models --timm`. *Whole*: images valid everywhere against plain ones, in eval and in train mode:
-outputs, all parameter gradients, statistics of batch norms. *Beside*: images beside a wholly masked one against
-the batch without it, gradients included. *Pixels*: a third of the pixels is missing, under
-`meaning(convolution="any", renormalize=True)`: nothing depends on what lies under the mask, and gradients are finite.
-*Padded*: an image padded at its right and bottom against the smaller image alone, scores alone; *half*: an image half
-as wide, padded, with gradients. Both are no law: where they differ, the table says why; give such a model one image
-at a time, or batches of images of one size.
+timm {version}, with a small model of each of its {count} modules, random weights, float64 (1e-6);
+`python -m tests.models --timm`. Five checks were run:
 
-| | exact | differs | refused | one size only, or maps | not built |
+- *Whole*: fully valid images against plain ones, in eval and train mode: outputs, all parameter gradients, statistics
+  of batch norms.
+- *Beside*: images next to a fully masked one against the batch without it, including gradients.
+- *Pixels*: a third of the pixels is missing, under `meaning(convolution="any", renormalize=True)`. No result depends on
+  masked-out data, and gradients are finite.
+- *Padded*: an image padded on the right and at the bottom against the smaller image alone; scores only.
+- *Half*: an image half as wide, padded, with gradients.
+
+The last two are not required to be exact. If they differ, the table says why: give such a model one image at a time, or
+batches of images of one size.
+
+| check | exact | differs | refused | one size only, or maps | not built |
 |---|---:|---:|---:|---:|---:|
 {rows}
 
-With images that are masked altogether, {valid} models still give a valid output: it comes from a token of their own
-(class, register, positions). *Rounding becomes*: what a change of the images by one in 1e15 does to gradients in train
-mode; where ten times of it is above 1e-6, that is the limit.
+For fully masked images, {valid} models still return a valid output, which comes from a token of their own (class,
+register, positions). *Rounding becomes*: how much gradients in train mode change if the images change by one part in
+1e15. If ten times this number is above 1e-6, it is the tolerance.
 
 {rest}
 """

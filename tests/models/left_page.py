@@ -7,19 +7,19 @@ from .left import FIRST
 
 #: Why a batch that is padded in front is not what its rows are; and what to do.
 REASONS = {
-    "canine": "cuts time into blocks, and reads the last step of each",
-    "deepseek_v4": "compresses windows of time, which begin where the padded batch does",
+    "canine": "splits time into blocks, and reads the last step of each",
+    "deepseek_v4": "compresses windows of time that start at the first position of the batch",
     "dpr": "its output is `x[:, 0]`, which is padding",
-    "fastspeech2_conformer": "makes frames out of tokens by durations, in a plain tensor",
-    "fnet": "mixes a whole row by a Fourier transform: with padding it is masked",
-    "funnel": "keeps `x[:, 0]` apart, and pools time by two",
-    "mra": "cuts the padded length into blocks",
-    "nystromformer": "its landmarks are means over pieces of the padded length",
-    "vits": "its splines write into plain tensors, and it draws random durations; padded behind, too",
-    "jetmoe": "exact in float32: its softmax in float32 makes -inf of the least float64, which its mask adds",
+    "fastspeech2_conformer": "expands tokens into frames by their durations, in a plain tensor",
+    "fnet": "mixes a whole row with a Fourier transform, so a row with padding is masked",
+    "funnel": "treats `x[:, 0]` separately, and pools time by two",
+    "mra": "splits the padded length into blocks",
+    "nystromformer": "averages pieces of the padded length into landmarks",
+    "vits": "its splines write into plain tensors, and it draws random durations, even with padding on the right",
+    "jetmoe": "exact in float32; its float32 softmax turns the lowest float64, which its mask adds, into -inf",
 }
-COUNTED = "counts positions from the padded start, and takes no `position_ids`; its own mask has the same effect"
-STEPS = "a recurrence by hand, which stays masked after its first masked step"
+COUNTED = "counts positions from the padded start, and accepts no `position_ids`; its own mask has the same effect"
+STEPS = "has a recurrence of its own, which stays masked after its first masked step"
 OFFSET = (
     "prophetnet roformer bart bigbird_pegasus blenderbot blenderbot-small led marian mbart mvp pegasus pegasus_x plbart"
 )
@@ -27,18 +27,18 @@ REASONS |= dict.fromkeys(OFFSET.split(), COUNTED)
 REASONS |= dict.fromkeys(("falcon_mamba", "jamba", "mamba", "recurrent_gemma", "rwkv", "xlstm", "zamba"), STEPS)
 HEAD = """## Padding on the left
 
-The text models as eager code, in float64, with the padding in front of the rows, of an encoder-decoder in front of the
-tokens of the encoder: `x = to_right(x)`, and the result moved back by `to_left` (`python -m tests.models --left`;
-{count} types). *Helped*: exact with what the table names: models that count positions from 0 need `position_ids`,
-`(mask.cumsum(1) - 1).clamp(min=0)` of the batch's mask. {first} of the exact and helped types also give a
-`pooler_output` that reads `x[:, 0]`: it is masked where a row begins with padding. Where padding in front differs, give
-the model rows that are padded behind, as above.
+The text models, eager and in float64, with padding on the left (for an encoder-decoder, on the left of the encoder's
+tokens). `to_right` makes the input, and `to_left` moves the result back (`python -m tests.models --left`; {count}
+types). *Helped* types are exact with the setting or argument that the table names. Models that count positions from 0
+need `position_ids`: `(mask.cumsum(1) - 1).clamp(min=0)`, where `mask` is that of the batch. {first} of the exact and
+helped types also return a `pooler_output` that reads `x[:, 0]`, which is masked if the row begins with padding. If a
+model differs with padding on the left, pad on the right, as above.
 
 | exact | helped | differs | refused | fails alone | not built |
 |---:|---:|---:|---:|---:|---:|
 | {counts} |
 
-| | types |
+| what helps | types |
 |---|---|
 {helped}
 

@@ -11,34 +11,37 @@ DOCS = Path(__file__).parent.parent.parent / "docs"
 HEADS = {
     "series": """## Time series
 
-Each class of `transformers` that accepts a series, tiny, random weights, float64 (1e-6; steps in float32 are made in
-float64); `python -m tests.models --series`. *Whole* and *beside* are those of image models, below, with the loss where
-there is one: what is to be predicted is masked like its series. *Past* is no law: the first third of two series is
-missing, against the mask that the model itself takes, all outputs; *helped*: with that mask beside the masked series.
-A map leaves out what is missing, and the model reads a 0, before it is scaled or after.
+Each class of `transformers` that accepts a series, in a tiny size with random weights, in float64 (1e-6; float32 steps
+are computed in float64); `python -m tests.models --series`.
 
-Two things to know. TimesFM reads its padding as a feature, too: give `past_values_padding` with a masked series. In
-TimesFM 2.5 the statistics of a series stay unknown once a whole patch is missing, and its states, still valid, are
-made from those flags alone: give it `filled(0)` and its padding. Autoformer, in eval mode, mixes the rows of any
-batch, plain ones too.""",
+- *Whole* and *beside* are the checks of [image models](#image-models), with the loss if there is one; the targets are
+  masked like their series.
+- *Past* is not required to be exact. The first third of two series is missing, and all outputs are compared with the
+  model's own mask. *Helped* types need that mask in addition to the masked series. A linear map leaves out missing
+  values, while the model reads a 0, before or after scaling.
+
+TimesFM also reads its padding as a feature: pass `past_values_padding` with a masked series. In TimesFM 2.5, the
+statistics of a series stay unknown once a whole patch is missing, and its states are valid but computed from the
+padding flags alone: pass `filled(0)` and its padding. In eval mode, Autoformer mixes the rows of any batch, even a
+plain one.""",
     "vision": """## Hugging Face's image models
 
-Each type that classifies images, or that AutoModel makes of images, tiny, random weights, float64 (1e-6; float32, 1e-3,
-where its code cannot do float64); `python -m tests.models --vision`. *Whole* and *beside* are those of image
-models, below, and so are *pixels* and *half*, an image half as wide that is padded, of {half} types.
-`vit_mae` draws a number for each place of the batch: rows behind another row draw others. Types that take images of
-one size have no padded ones. Where *half* differs, the table says why: give such a model one image at a time, or
-batches of images of one size. *Helped* are types that take a `pixel_mask`, by which they scale positions: give it
-beside the masked images, `x.get_mask()[:, 0].long()`. (Plain images go through batch norm in eval mode by its formula:
-torch's own backward misreads gradients of transposed strides, in `cvt` for one.)""",
+Each type that classifies images, or that AutoModel builds for images, in a tiny size with random weights, in float64
+(1e-6; float32 and 1e-3 if its code does not support float64); `python -m tests.models --vision`. *Whole*, *beside*,
+*pixels* and *half* are the checks of [image models](#image-models); *half* ran for {half} types, since types that
+accept only one image size cannot be padded. If *half* differs, the table says why: give such a model one image at a
+time, or batches of images of one size. *Helped* types scale positions by a `pixel_mask`: pass
+`x.get_mask()[:, 0].long()` with the masked images. `vit_mae` draws a random number for each position of the batch, so
+the other rows change what a row draws. (In eval mode, batch norm of plain images uses its formula here: torch's own
+backward pass misreads gradients with transposed strides, for example in `cvt`.)""",
 }
-_POSITIONS = "it resizes its table of positions to the padded size"
-_WINDOWS = "alone it pads its last windows with zeros, and attends to them"
+_POSITIONS = "resizes its table of positions to the padded size"
+_WINDOWS = "without padding, fills its last windows with zeros and attends to them"
 #: Why a padded image is not what it is alone.
 REASONS = {
     **dict.fromkeys(("dinov2", "dinov2_with_registers", "dpt", "pixio", "timesformer", "tipsv2_vision_model", "vitdet",
                      "yolos"), _POSITIONS),
-    "dinov3_vit": "its positions go from -1 to 1 over the padded size",
+    "dinov3_vit": "scales positions from -1 to 1 over the padded size",
     **dict.fromkeys(("donut-swin", "swin", "swinv2"), _WINDOWS),
 }  # fmt: skip
 COLUMNS = ("exact", "helped", "differs", "refused", "fails alone", "not built", "no mask", "one size")
@@ -70,7 +73,7 @@ def keep(kind: str, found: Found) -> None:
 def section(kind: str) -> str:
     """The section on one kind: counts, the exact ones, and what was seen of the others."""
     found = known(kind)
-    lines = [f"| | {' | '.join(COLUMNS)} |", "|---|" + "---:|" * len(COLUMNS)]
+    lines = [f"| check | {' | '.join(COLUMNS)} |", "|---|" + "---:|" * len(COLUMNS)]
     for check in others.CHECKS[kind]:
         of: Counter[Any] = Counter(verdicts[check][0] for verdicts in found.values() if check in verdicts)
         lines.append(f"| {check} | {' | '.join(str(of[column]) for column in COLUMNS)} |")
@@ -88,6 +91,6 @@ def section(kind: str) -> str:
             HEADS[kind].format(half=sum("half" in verdicts for verdicts in found.values())),
             "\n".join(lines),
             listed,
-            "\n".join(["| | check | what was seen |", "|---|---|---|", *rows]),
+            "\n".join(["| type | check | what was seen |", "|---|---|---|", *rows]),
         ]
     )

@@ -27,17 +27,19 @@ REASONS = {
 
 HEAD = """# Models that were run
 
-Models of other packages, unmodified, with random weights. Each was given a padded batch of three rows, with garbage
-under the mask and **no attention mask**.
+Which models of Hugging Face and timm give the same results on a masked batch as on each row alone. All models are
+unmodified and have random weights. The text models got a padded batch of three rows, with garbage under the mask and
+**no attention mask**.
 
-- *Exact*: at every valid position the output is that of the rows run alone and unpadded, and so are the gradients of
-  all parameters.
-- *Eager*: the library's plain code, in float64 (limit 1e-6).
-- *Default*: what the library runs by default (fused attention, grouped experts), in float32 (limit 2e-3).
+- *Exact*: at every valid position, the output equals that of the rows run alone and unpadded, and so do the gradients
+  of all parameters.
+- *Eager*: the library's plain code, in float64 (tolerance 1e-6).
+- *Default*: the code the library runs by default (fused attention, grouped experts), in float32 (tolerance 2e-3).
 
-Some models round more than that by themselves, such as those that compute part of float64 in float32. Their limit is
-four times the difference of the plain rows to float64, or to a run in which each op rounds differently by one unit. The
-table names these models. `python -m tests.models` makes this page; continuous integration runs a handful of the models.
+Some models themselves round more than that, for example because they compute part of float64 in float32. Their
+tolerance is four times the rounding error of the plain rows. This error is the difference to float64, or to a run in
+which each op rounds differently by one unit. The table names these models. `python -m tests.models` makes this page;
+continuous integration runs a few of the models.
 
 {versions}
 
@@ -48,28 +50,28 @@ OUTCOMES = {
     "exact": "exact",
     "helped": "helped: exact with the setting, context or call that the table names",
     "refused": "refused: raises an error",
-    "differs": "differs: not the result of the rows alone",
-    "fails alone": "fails alone: fails without masks, too: it needs more than tokens, or a larger size",
+    "differs": "differs: not the same result as the rows alone",
+    "fails alone": "fails alone: fails even without masks: it needs more than tokens, or a larger size",
     "not built": "not built: no tiny configuration works",
 }
 VARIANTS = ("eager", "default")
 ALL_HEADS = re.compile(r"(\d+), \1, \1 of \1")
-ALL = """The column *heads* says how many heads are exact or helped, padded behind, in front, and packed; and of how
-many ([below](#heads)). *Flat* is the type after `mt.flat(model)` ([below](#flat-tokens))."""
+ALL = """The column *heads* has the number of heads that are exact or helped with padding on the right, on the left, and
+packed, out of all heads ([below](#heads)). *Flat* is the result after `mt.flat(model)` ([below](#flat-tokens))."""
 
 
 READ = "aten::select.int"  # what the judge reads the rows by
-PACKED = """The same batches as packed tensors (`x.packed()`, `python -m tests.models --packed`): {eager} types exact as
-eager code, {default} by default; {alone} of these {all} without unpacking at any op of the model.{other}"""
+PACKED = """The same batches as packed tensors (`x.packed()`, `python -m tests.models --packed`) are exact for {eager}
+types eager, and for {default} by default. In {alone} of these {all} runs, no op of the model unpacks.{other}"""
 
 
 Found = dict[str, dict[str, Any]]
-SIGNALS = """# Models of waves and spectrograms
+SIGNALS = """# Audio models
 
-The same for the types that take a wave (4000, 2400 and 3300 samples) or a spectrogram (48, 28 and 40 frames), NaN
+The same for types that accept a wave (4000, 2400 and 3300 samples) or a spectrogram (48, 28 and 40 frames), with NaN
 under the mask (`python -m tests.models --signals`). Types whose feature extractor pads recordings to one length fail
-alone here; so do those that need more than one input. *Left*: types that are exact, with the padding in front
-(`mt.to_right`, `python -m tests.models --signals --left`).
+alone here, and so do those that need more than one input. *Left* has the result of exact types with padding on the
+left (`mt.to_right`, `python -m tests.models --signals --left`).
 
 | types | eager | default |
 |---|---:|---:|
@@ -78,8 +80,8 @@ alone here; so do those that need more than one input. *Left*: types that are ex
 
 LABELS = """# Encoder-decoders with labels
 
-Tokens and labels of different lengths, both padded: the scores at every label and the gradients are those of the
-rows alone, and the loss is the mean over all labels (`python -m tests.models --labels`).
+Tokens and labels have different lengths, and both are padded. The scores at every label and the gradients are compared
+with those of the rows alone, and the loss with the mean over all labels (`python -m tests.models --labels`).
 
 | types | eager | default |
 |---|---:|---:|
@@ -130,7 +132,7 @@ def _table(found: Found, heads: bool = False, left: bool = False) -> str:
             exact.append(f"`{name}`")
         else:
             lines.append(f"| `{name}` | {' | '.join(outcomes)} | {seen} |")
-    return f"Exact in every column ({len(exact)} types): {', '.join(exact)}.\n\nThe others:\n\n" + "\n".join(lines)
+    return f"Exact in every column ({len(exact)} types): {', '.join(exact)}.\n\nAll others:\n\n" + "\n".join(lines)
 
 
 def _seen(verdicts: dict[str, Any], reason: str) -> str:
