@@ -21,22 +21,22 @@ from ._case import Case, Images
 from ._run import Scaled, cases, files, within
 
 CHECKS = ("half", "pixels")
-_POSITIONS = "its table of positions is cut to the padded number of patches, counted through all rows of the image"
-_REGIONS = "it pools into 2, 3 and 6 regions of the padded size"
-_CORNERS = "it resizes with `align_corners=True`, by the padded size"
+_POSITIONS = "cuts its table of positions to the padded number of patches, counted through all rows of the image"
+_REGIONS = "pools into 2, 3 and 6 regions of the padded size"
+_CORNERS = "resizes with `align_corners=True`, by the padded size"
 #: Why a padded image is not what it is alone, by file and case.  The way round is on the page.
 DECLARED = {
-    "diffusers:DiTTransformer2DModel": "it takes square images only: half of one it reads as two",
-    "kornia:SpatialSoftArgmax2d": "its coordinates go from -1 to 1 over the padded width",
-    "kornia:resize": "it resizes from the padded size",
-    "kornia:rotate": "it rotates about the middle of the padded image",
+    "diffusers:DiTTransformer2DModel": "accepts only square images, and reads half of one as two",
+    "kornia:SpatialSoftArgmax2d": "scales coordinates from -1 to 1 over the padded width",
+    "kornia:resize": "resizes from the padded size",
+    "kornia:rotate": "rotates about the middle of the padded image",
     "segmentation_models_pytorch:DeepLabV3": _CORNERS,
     "segmentation_models_pytorch:DeepLabV3Plus": _CORNERS,
     "segmentation_models_pytorch:FPN": _CORNERS,
-    "segmentation_models_pytorch:MAnet": "its attention views positions as channels, whose order is that of the batch",
+    "segmentation_models_pytorch:MAnet": "its attention views positions as channels, in the order of the padded batch",
     "segmentation_models_pytorch:PSPNet": _REGIONS,
     "segmentation_models_pytorch:UPerNet": _REGIONS,
-    "torchvision:SwinTransformer": "alone it pads its windows with zeros, and attends to them",
+    "torchvision:SwinTransformer": "without padding, fills its windows with zeros and attends to them",
     **dict.fromkeys((f"vit_pytorch:{name}" for name in ("CaiT", "DeepViT", "ViT", "ViT (mean)", "ViT (parallel)",
                                                         "ViT (small datasets)")), _POSITIONS),
 }  # fmt: skip
@@ -44,25 +44,26 @@ DECLARED = {
 
 HEAD = """## Padded images and missing pixels
 
-{classes} classes above take images (`python -m tests.libraries --images [NAME]`). All of them are run beside a wholly
-masked image, which is their case above, and in two more ways. *Half*: an image half as wide as the batch, NaN in its
-padding, against the same image alone and cropped: what is valid of the outputs, in order, and the gradient of every
-parameter. *Pixels*: a third of the pixels is missing, under `meaning(convolution="any", renormalize=True)`: values,
-masks and gradients are the same for NaN and for 1e30 under the mask ({pixels} of {classes}).
-[Models](models.md) of Hugging Face and timm were run likewise.
+{classes} classes above accept images (`python -m tests.libraries --images [NAME]`). Above, all of them run on a batch
+with one fully masked image. They also run in two more ways; so do [models](models.md) of Hugging Face and timm:
 
-| half | classes | |
+- *Half*: an image half as wide as the batch, with NaN in its padding, against the same image alone and cropped. The
+  comparison covers the valid outputs, in order, and the gradient of every parameter.
+- *Pixels*: a third of the pixels is missing, under `meaning(convolution="any", renormalize=True)`. Values, masks and
+  gradients are the same for NaN and for 1e30 under the mask ({pixels} of {classes}).
+
+| result of *half* | classes | which |
 |---|---:|---|
 | exact | {exact} | |
 | exact, with a context | {helped} | {which_help} |
-| takes images of one size only | {one_size} | {which_one} |
-| declared: by the padded size | {declared} | below |
+| accepts only one image size | {one_size} | {which_one} |
+| differs, because of the padded size | {declared} | below |
 
-| class | why a padded image is not what it is alone |
+| class | why a padded image differs from the image alone |
 |---|---|
 {reasons}
 
-The way round is one image at a time, `[model(image[None]) for image in images]`, or batches of images of one size.
+Instead, run one image at a time, `[model(image[None]) for image in images]`, or batches of images of one size.
 """
 
 

@@ -13,11 +13,12 @@ from ._case import Beside, Case
 from ._run import Scaled, cases, verdict
 
 _OUTCOMES = ("exact", "refused")
+RESULTS = {"declared": "differs", "refused": "raises"}  # as the page says it
 SIDES, PADDED = ("first", "second", "third", "fourth"), "padded"
-_COUNTS = "it counts the rows of the side that is plain"
-_SUMS = "it divides by a sum over the side that is plain"
-_OTHERS = "the plain rows of the other side stay among those it is compared with"
-_INF = "the pair of a plain row is masked, which makes its loss infinite"
+_COUNTS = "counts the rows of the plain side"
+_SUMS = "divides by a sum over the plain side"
+_OTHERS = "still compares with the plain rows of the other side"
+_INF = "the partner of a plain row is masked, which makes the loss of this row infinite"
 
 
 def _of(file: str, reason: str, side: str, *names: str) -> dict[str, str]:
@@ -40,23 +41,22 @@ DECLARED = {
     **_of("segmentation_models_pytorch", _SUMS, "first second", "DiceLoss", "JaccardLoss", "TverskyLoss"),
     **_of("torchtune", _COUNTS, "first second", "ForwardKLLoss", "ReverseKLLoss", "SymmetricKLLoss"),
     **_of("torchtune", _COUNTS, "first", "CEWithChunkedOutputLoss"),
-    **_of("torchtune", "a chunk without a label masks the sum of the chunks: one chunk", PADDED,
+    **_of("torchtune", "a chunk without a label masks the sum of all chunks; use one chunk", PADDED,
           "CEWithChunkedOutputLoss"),
 }  # fmt: skip
 HEAD = """## Losses with one side masked
 
-{cases} losses and metrics above are given rows that are masked in all of their inputs, prediction and target alike.
-Each is run in two more ways (`python -m tests.libraries --sides [NAME]`).
+What a loss returns if only the prediction or only the target is masked. The {cases} losses and metrics above get rows
+that are masked in all inputs. They also run in two more ways (`python -m tests.libraries --sides [NAME]`):
 
-*One side*: one input is masked alone. A row that is masked on one side is left out: {exact} of {sides} sides are exact,
-{refused} refuse, and {declared} give another number, since the library counts, sums or compares the rows of the plain
-side. Mask both sides alike, `target = mt.as_masked_tensor(target, prediction.get_mask())`, or take
-`mt.select_valid(prediction, target)`.
+- *One side*: only one input is masked, and a row that is masked there should be left out. {exact} of {sides} sides are
+  exact, {refused} raise, and {declared} return a different number, because the library counts, sums or compares the
+  rows of the plain side. Mask both sides alike, `target = mt.as_masked_tensor(target, prediction.get_mask())`, or use
+  `mt.select_valid(prediction, target)`.
+- *Padded*: all inputs are padded within their rows, along the dimension that they share, and compared with the unpadded
+  inputs. {padded_exact} of {padded} are exact, {padded_refused} raise.
 
-*Padded*: all inputs are padded within their rows, along the dimension that they share, and compared with the inputs
-without the padding: {padded_exact} of {padded} are exact, {padded_refused} refuse.
-
-| library | loss, and the side that is masked, or padded | result | why |
+| library | loss (the side that is masked, or padded) | result | why |
 |---|---|---|---|
 """
 
@@ -121,4 +121,8 @@ def section(found: dict[str, dict[str, Any]]) -> str:
 
 
 def _said(key: str, said: list[str]) -> str:
-    return f"declared | {DECLARED[key]}" if key in DECLARED else f"{said[0]} | {said[1].partition(': ')[0]}"
+    return (
+        f"{RESULTS['declared']} | {DECLARED[key]}"
+        if key in DECLARED
+        else f"{RESULTS.get(said[0], said[0])} | {said[1].partition(': ')[0]}"
+    )

@@ -9,7 +9,7 @@ CASES = [
         lambda: load("axial_positional_embedding").AxialPositionalEmbedding(8, axial_shape=(4, 4)),
         ragged((None, 8)),
         "declared",
-        "a table of positions of the shape of its input; `x + embedding(x)` is right",
+        "returns a table of positions in the shape of its input; write `x + embedding(x)`",
     ),
     Case(
         "AxialPositionalEmbedding (added)",

@@ -12,6 +12,6 @@ def layer(name, *args):
 CASES = [
     Case("LinearReparameterization", layer("LinearReparameterization", 4, 3), ragged((None, 4))),
     Case("LinearFlipout", layer("LinearFlipout", 4, 3), ragged((None, 4)), "declared",
-         "it draws signs in the shape of the batch: run rows one by one to compare them"),
+         "draws signs in the shape of the batch; to compare rows, run them one by one"),
     Case("Conv1dReparameterization", layer("Conv1dReparameterization", 4, 3, 3), ragged((4, None))),
 ]  # fmt: skip

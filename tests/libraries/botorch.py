@@ -49,7 +49,7 @@ CASES = [
     *[Case(name, function(SMOOTH, name), SAMPLES) for name in ("log_softplus", "fatplus", "fatmoid", "sigmoid")],
     Case("logexpit", function(SMOOTH, "logexpit"), SAMPLES),
     Case("logmeanexp", function(SMOOTH, "logmeanexp", dim=1), SAMPLES, "declared",
-         "it subtracts the logarithm of the size: `logsumexp(x, 1) - x.count(1).log()`"),
+         "subtracts the logarithm of the size; write `logsumexp(x, 1) - x.count(1).log()`"),
     Case("log_ndtr", function("botorch.utils.probability.utils", "log_ndtr"), SAMPLES),
     Case("ndtr", function("botorch.utils.probability.utils", "ndtr"), SAMPLES),
     Case("phi", function("botorch.utils.probability.utils", "phi"), SAMPLES),

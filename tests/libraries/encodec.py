@@ -20,6 +20,6 @@ CASES = [
         module("SConvTranspose1d", 8, 4, 4, 2, causal=True),
         CHANNELS,
         "declared",
-        "it cuts off what is added at the end of the batch: mask behind the lengths times the stride",
+        "cuts off the end of the batch, not of each sequence; mask the steps after the lengths times the stride",
     ),
 ]

@@ -16,7 +16,7 @@ CASES = [
     Case("sparsemax_bisect", function("sparsemax_bisect", dim=-1), SCORES),
     Case("normmax_bisect", function("normmax_bisect", alpha=2, dim=-1), SCORES),
     Case("budget_bisect", function("budget_bisect", budget=2, dim=-1), ALONG, "declared",
-         "not exact along `dim`: it divides what is left by the size; run rows one by one"),
+         "divides the rest of the budget by the size of `dim`; run rows one by one"),
     Case("budget_bisect (padded beside dim)", function("budget_bisect", budget=2, dim=1), SCORES),
     Case("SparsemaxLoss", lambda: load("entmax").SparsemaxLoss(reduction="sum"), TARGETS),
     Case("Entmax15Loss", lambda: load("entmax").Entmax15Loss(reduction="sum"), TARGETS),
@@ -25,6 +25,6 @@ CASES = [
         lambda: load("entmax").Entmax15Loss(),
         TARGETS,
         "declared",
-        'it divides by the number of rows: `reduction="sum"`, and divide by `target.count()`',
+        'divides by the number of rows; use `reduction="sum"`, and divide by `target.count()`',
     ),
 ]  # fmt: skip

@@ -4,7 +4,7 @@ from ._case import Case, load, ragged
 
 CLOUDS = ragged((None, 2), (None, 2))
 LIBRARY = "geomloss"
-COUNTS = "weights of points come from the padded size: one pair at a time, or weights of 0 for padding"
+COUNTS = "weights points by the padded size; pass one pair at a time, or weights of 0 for padding"
 CASES = [
     Case(
         f"SamplesLoss ({name})",

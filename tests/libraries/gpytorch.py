@@ -60,10 +60,10 @@ CASES = [
          call=matrix),
     Case("PiecewisePolynomialKernel", kernel("PiecewisePolynomialKernel", q=2), POINTS, call=matrix),
     Case("ConstantMean", lambda: load("gpytorch.means").ConstantMean(), POINTS, "declared",
-         "a constant of the shape of its input: `as_masked_tensor(y, x.get_mask()[..., 0])`"),
+         "returns a constant in the shape of its input; write `as_masked_tensor(y, x.get_mask()[..., 0])`"),
     Case("LinearMean", lambda: load("gpytorch.means").LinearMean(2), POINTS),
     Case("ExactMarginalLogLikelihood (missing y)", Process, MISSING, "declared",
-         "a process of which some `y` are missing has a masked likelihood. That of the observed ones is "
+         "the likelihood is masked if some `y` are missing; that of the observed ones is "
          "`mt.log_prob(likelihood(model(x)), y) / y.count(-1)`", call=marginal),
     Case("ExactMarginalLogLikelihood (missing y, log_prob)", Process, MISSING, call=observed),
 ]  # fmt: skip

@@ -18,7 +18,7 @@ def tico(made, *given):
     return made(*given, update_covariance_matrix=False)
 
 
-SIZE = "it divides by the number of rows: give it those that are valid, `x[x.get_mask().all(1)].filled(0)`"
+SIZE = "divides by the number of rows; pass only the valid ones: `x[x.get_mask().all(1)].filled(0)`"
 EXACT = ("NegativeCosineSimilarity", "NTXentLoss", "DCLLoss", "MACLLoss")
 COUNTS = ("DCLWLoss", "BarlowTwinsLoss", "VICRegLoss")
 CASES = [

@@ -18,8 +18,8 @@ CASES = [
         attention(),
         STEPS,
         "declared",
-        "a row alone that ends within a window attends to the zeros that the layer pads it with: "
-        "pad rows to a multiple of the window yourself",
+        "fills the last window of an unpadded row with zeros, and attends to them; "
+        "pad rows to a multiple of the window",
     ),
     Case("LocalAttention (causal)", attention(causal=True), STEPS),
     Case("LocalAttention (exact_windowsize)", attention(causal=True, exact_windowsize=True), STEPS),

@@ -16,7 +16,7 @@ CASES = [
         lambda: load("ncps.torch").CfC(6, 8),
         STEPS,
         "declared",
-        "it collects states of a cell, which are carried over masked steps, so that padding is valid: "
+        "carries the states of a cell over masked steps, so that padding is valid; write "
         "`as_masked_tensor(y.get_data(), x.get_mask()[..., :1])`",
     ),
     Case("CfC (mask put back)", lambda: load("ncps.torch").CfC(6, 8), STEPS, call=put_back),

@@ -56,5 +56,5 @@ CASES = [
     }.items()),
     Case("TemporalConvolutionEncoder", lambda: load("neuralforecast.common._modules").TemporalConvolutionEncoder(
         2, 8, 2, [1, 2]), ragged((None, 2)), "declared",
-        "trims the padded length, so that short rows keep steps behind their end; mask them by the lengths"),
+        "trims the padded length, so short rows keep steps after their end; mask these by the lengths"),
 ]  # fmt: skip

@@ -23,7 +23,7 @@ def flow():
 
 ROWS = beside((4,))
 MIXED = ([1, 0, 1, 0], net)
-BUFFER = "it writes statistics into plain buffers: train on the valid rows, `x[x.get_mask().all(1)].filled(0)`"
+BUFFER = "writes statistics into plain buffers; train on the valid rows: `x[x.get_mask().all(1)].filled(0)`"
 LIBRARY = "nflows"
 CASES = [
     Case("Flow", flow, ROWS, call=lambda f, x: f.log_prob(x)),

@@ -12,6 +12,6 @@ CASES = [
         lambda: load("nystrom_attention").NystromAttention(**SIZES),
         ragged((None, 16)),
         "declared",
-        "its landmarks are means over pieces of the padded length: `[model(row[None]) for row in x.unpad()]`",
+        "averages pieces of the padded length into landmarks; write `[model(row[None]) for row in x.unpad()]`",
     ),
 ]

@@ -12,8 +12,8 @@ CASES = [
         ),
         ragged((None, 6)),
         "declared",
-        "it encodes positions as shares of the padded length. A UserWarning; an error inside of `strict()`. Each "
-        "sequence alone: `torch.cat([model(row[None]) for row in x.unpad()])`",
+        "encodes positions as fractions of the padded length, with a UserWarning (an error inside `strict()`); run "
+        "each sequence alone: `torch.cat([model(row[None]) for row in x.unpad()])`",
     ),
     Case(
         "Perceiver (fourier_encode_data=False)",

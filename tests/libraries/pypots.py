@@ -9,8 +9,10 @@ WHOLE = beside((12, 8))
 PAIRS = beside((12, 8), (12, 8))
 HEADS = ragged((None, 2, 4), (None, 2, 4), (None, 2, 4))
 LIBRARY = "pypots"
-ENDS = "repeats the last step of the padded batch, which is masked in short rows; give rows of one length together"
-SPECTRUM = "a spectrum over all steps of the padded batch is masked in short rows; give rows of one length together"
+ENDS = "repeats the last step of the padded batch, which is masked for short rows; batch rows of equal length"
+SPECTRUM = (
+    "takes a spectrum over all steps of the padded batch, which is masked for short rows; batch rows of equal length"
+)
 
 
 def part(path, name, *args, **options):
@@ -49,7 +51,7 @@ CASES = [
     Case("AutoformerEncoder", part("autoformer", "AutoformerEncoder", 1, 8, 2, 16, 1, 5, 0.0), STEPS,
          "declared", SPECTRUM),
     Case("ProbAttention", part("informer", "ProbAttention", False, 5, 0.0), HEADS, "refused",
-         "samples the queries of the padded batch into a plain tensor; take ScaledDotProductAttention"),
+         "samples the queries of the padded batch into a plain tensor; use ScaledDotProductAttention"),
     Case("ConvLayer", part("informer", "ConvLayer", 8), STEPS),
     Case("RevIN", part("revin", "RevIN", 8), STEPS),
     Case("BackboneTCN", part("tcn", "BackboneTCN", 8, [8, 6], 3, 0.0), ragged((8, None))),
@@ -62,7 +64,7 @@ CASES = [
     Case("InceptionBlockV1", part("inception", "InceptionBlockV1", 2, 3, 2), ragged((2, None, 6))),
     Case("NonstationaryTransformerEncoder",
          part("nonstationary_transformer", "NonstationaryTransformerEncoder", 1, 8, 2, 4, 4, 16, 0.0, 0.0), STEPS,
-         "declared", "its attention puts steps before heads, its layer the reverse: steps of padding get mixed in",
+         "declared", "its attention and its layer order steps and heads differently, so padding gets mixed in",
          call=lambda m, x: m(x, tau=torch.ones(len(x), 1, dtype=x.dtype), delta=None)),
     Case("BackboneTEFN", part("tefn", "BackboneTEFN", 12, 8, 0, 2), WHOLE),
     Case("KoopaMLP", part("koopa", "MLP", 8, 6, 16, 2, 0.0), STEPS),

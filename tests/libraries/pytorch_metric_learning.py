@@ -18,7 +18,7 @@ NAMES = """ContrastiveLoss TripletMarginLoss NTXentLoss SupConLoss CircleLoss Mu
     GeneralizedLiftedStructureLoss AngularLoss NCALoss TupletMarginLoss IntraPairVarianceLoss"""
 CLASSES = {"num_classes": 2, "embedding_size": 4}
 OWN = ["NormalizedSoftmaxLoss", "ProxyNCALoss", "ProxyAnchorLoss"]
-ROWWISE = "it writes into a plain matrix of targets: give it the valid rows, `x[x.get_mask().all(1)].filled(0)`"
+ROWWISE = "writes into a plain matrix of targets; pass the valid rows: `x[x.get_mask().all(1)].filled(0)`"
 ROOM = {"within": "masked_factories()"}
 CASES = [
     *map(as_it_is, NAMES.split()),

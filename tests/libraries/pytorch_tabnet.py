@@ -26,7 +26,7 @@ CASES = [
         made("GBN", 5, virtual_batch_size=3),
         ROWS,
         "declared",
-        "a batch is cut into virtual batches by its rows, masked ones included: leave masked rows out of the batch",
+        "counts masked rows when it splits a batch into virtual batches; leave them out of the batch",
         train=True,
     ),
     Case("GLU_Layer", made("GLU_Layer", 5, 4), ROWS),

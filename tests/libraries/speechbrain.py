@@ -28,5 +28,5 @@ CASES = [
                                      dropout=0.0), STEPS),
     Case("AttentionPooling", layer("nnet.pooling", "AttentionPooling", 8), STEPS),
     Case("StatisticsPooling", layer("nnet.pooling", "StatisticsPooling"), STEPS, "declared",
-         "it adds random noise to its means, another for another batch: `x.mean(1)`, `x.std(1)`"),
+         "adds random noise to its means, which depends on the batch; use `x.mean(1)`, `x.std(1)`"),
 ]  # fmt: skip

@@ -20,7 +20,7 @@ CASES = [
     Case("SoftTargetCrossEntropy", loss("SoftTargetCrossEntropy"), beside((5,), unit(5))),
     Case("BinaryCrossEntropy", loss("BinaryCrossEntropy", smoothing=0.0), beside((5,), unit(5))),
     Case("AsymmetricLossMultiLabel", loss("AsymmetricLossMultiLabel"), beside((5,), unit(5)), "declared",
-         'it divides by the number of rows: `reduction="mean"`'),
+         'divides by the number of rows; use `reduction="mean"`'),
     Case("AsymmetricLossMultiLabel (mean)", loss("AsymmetricLossMultiLabel", reduction="mean"), beside((5,), unit(5))),
     Case("Mlp", layer("Mlp", 8), STEPS),
     Case("GluMlp", layer("GluMlp", 8), STEPS),

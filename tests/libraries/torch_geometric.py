@@ -10,7 +10,7 @@ NODES = beside((4,), rows=6, masked=(1, 4))
 EDGES = torch.tensor([[0, 1, 2, 3, 4, 5, 2, 0, 3, 5, 1, 2], [1, 0, 3, 2, 5, 4, 0, 2, 5, 3, 2, 1]])
 KEPT = torch.tensor([0, 2, 3, 5])
 GRAPHS = torch.tensor([0, 0, 0, 1, 1, 1])
-EDGE = "it counts masked neighbours: keep the edges of valid nodes, `edges[:, valid[edges].all(0)]`"
+EDGE = "counts masked neighbours; keep only the edges of valid nodes: `edges[:, valid[edges].all(0)]`"
 LIBRARY = "torch_geometric"
 
 

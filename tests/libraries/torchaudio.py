@@ -36,7 +36,7 @@ CASES = [
         transform("SlidingWindowCmn", cmn_window=6, center=True),
         FRAMES,
         "refused",
-        "it adds up in a plain tensor: `from_sequences([cmn(row) for row in x.unpad()])`",
+        "adds up in a plain tensor; write `from_sequences([cmn(row) for row in x.unpad()])`",
     ),
     Case(
         "MuLawEncoding, MuLawDecoding",
@@ -55,14 +55,14 @@ CASES = [
         transform("Fade", fade_out_len=10),
         WAVES,
         "declared",
-        "it fades out at the end of the batch: `from_sequences([fade(row) for row in x.unpad()])`",
+        "fades out at the end of the batch; write `from_sequences([fade(row) for row in x.unpad()])`",
     ),
     Case(
         "Resample",
         transform("Resample", orig_freq=3, new_freq=2),
         WAVES,
         "declared",
-        "frames of the filter's end stay valid: [see there](using.md#torchaudio)",
+        "frames at the end of the filter stay valid; see [torchaudio](using.md#torchaudio)",
     ),
     Case(
         "Conformer",
@@ -93,7 +93,7 @@ CASES = [
         ),
         ragged((None, 16), LENGTH, lengths=(13, 9, 5)),
         "declared",
-        "it reads the frames to come at the end of the batch, with its own lengths, too",
+        "reads future frames at the end of the batch, even with its own lengths",
     ),
     Case("Tacotron2 (encoder)", lambda: tacotron().encoder, ragged((8, None), LENGTH, lengths=(12, 10, 7))),
     Case(

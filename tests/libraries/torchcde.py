@@ -3,7 +3,7 @@
 from ._case import Case, load, ragged
 
 STEPS = ragged((None, 3))
-SPLINE = "a spline over all times of the batch: `[torchcde.natural_cubic_coeffs(row) for row in x.unpad()]`"
+SPLINE = "fits a spline over all times of the batch; write `[torchcde.natural_cubic_coeffs(row) for row in x.unpad()]`"
 LIBRARY = "torchcde"
 CASES = [
     Case("linear_interpolation_coeffs", lambda: load("torchcde").linear_interpolation_coeffs, STEPS),

@@ -48,11 +48,11 @@ def distance(kind):
 
 
 BACK = (
-    "fill values and rewards with 0, put the mask back, `as_masked_tensor(advantage, reward.get_mask())`, or take "
-    "the function with `vec_` in its name"
+    "use the function with `vec_` in its name, or fill values and rewards with 0 and put the mask back: "
+    "`as_masked_tensor(advantage, reward.get_mask())`"
 )
-LOOP = f"a recurrence from the end, which is masked in short episodes: {BACK}"
-WRITES = f"it writes into a plain tensor: {BACK}"
+LOOP = f"runs a recurrence from the end, which is masked in short episodes; {BACK}"
+WRITES = f"writes into a plain tensor; {BACK}"
 LOOPS = [("td1_return_estimate", ()), ("td_lambda_return_estimate", (0.8,)), ("td_lambda_advantage_estimate", (0.8,))]
 WHOLE = [
     ("td0_return_estimate", ()),

@@ -26,7 +26,7 @@ CASES = [
         function("pad"),
         ragged((None, 3)),
         "refused",
-        "it writes into a plain tensor: `mt.from_sequences(rows)`",
+        "writes into a plain tensor; write `mt.from_sequences(rows)`",
         call=together,
     ),
 ]
