@@ -24,9 +24,10 @@ from .compat import is_wrapped
 
 
 class MaskedValueError(ValueError):
-    """The error for the value of a masked entry, as in ``bool(x)``, ``x.item()`` and ``float(x)``.
+    """The error for reading the value of a masked entry, as in ``bool(x)``, ``x.item()`` and ``float(x)``.
 
-    Inside of :func:`strict`, also for a backward pass that begins at none: see :class:`MaskedLossWarning`.
+    Inside :func:`strict`, it is also raised for a backward pass that starts at masked entries only: see
+    :class:`MaskedLossWarning`.
 
     Example:
         >>> mt.masked_tensor([None, None]).sum().item()
@@ -37,7 +38,7 @@ class MaskedValueError(ValueError):
 
 
 class MaskMismatchError(MaskedValueError):
-    """The error for operands with different masks while ``meaning(mismatch="raise")`` is in force.
+    """The error for operands with different masks under ``meaning(mismatch="raise")`` or :func:`strict`.
 
     Example:
         >>> with mt.meaning(mismatch="raise"):
@@ -49,7 +50,7 @@ class MaskMismatchError(MaskedValueError):
 
 
 class MaskedWriteError(RuntimeError):
-    """The error for a masked tensor that would be written into a plain tensor, which cannot hold its mask.
+    """The error for writing a masked tensor into a plain tensor, which cannot hold its mask.
 
     Example:
         >>> torch.zeros(2).add_(mt.masked_tensor([1.0, None]))
@@ -60,11 +61,11 @@ class MaskedWriteError(RuntimeError):
 
 
 class MaskedSizeWarning(UserWarning):
-    """The warning for ``numel()`` of a masked tensor, which counts masked entries, too.
+    """The warning for ``numel()`` of a masked tensor, which includes masked entries.
 
-    A mean that divides by it is wrong. It is given once for each place in a program that asks, not for those inside of
-    torch. ``warnings.filterwarnings("error", category=mt.MaskedSizeWarning)`` makes it an error, ``"ignore"`` silences
-    it.
+    A mean that divides by it is wrong; use ``x.count()``. The warning is issued once for each place in a program that
+    calls it, except inside torch. ``warnings.filterwarnings("error", category=mt.MaskedSizeWarning)`` turns it into an
+    error, and ``"ignore"`` silences it.
 
     Example:
         >>> import warnings
@@ -76,13 +77,13 @@ class MaskedSizeWarning(UserWarning):
 
 
 class MaskedLossWarning(UserWarning):
-    """The warning for a backward pass that begins at masked entries only, so that every gradient is 0.
+    """The warning for a backward pass that starts at masked entries only, so that every gradient is 0.
 
-    A sum ``a + b`` is masked where either loss is: :func:`total` adds up the losses that exist. A batch without any
-    label has nothing to train on. The warning is given at each such pass, and Python's filters decide how often it is
-    shown. Inside of :func:`strict` the pass raises MaskedValueError instead, unless there are several ranks, which
-    would wait for the one that raises. On a GPU nothing waits: it comes with the next backward pass, or at the end of
-    ``strict()``. Inside of :class:`mean_over` it is about the whole.
+    A batch without labels has nothing to train on. A sum ``a + b`` is masked where either loss is; :func:`total` adds
+    the valid ones. Each such pass issues the warning, and Python's filters decide how often it is shown. Inside
+    :func:`strict`, MaskedValueError is raised instead, except with several ranks, since the others would wait forever.
+    On a GPU, the warning is issued at the next backward pass or at the end of ``strict()``, so that nothing waits.
+    Inside :class:`mean_over`, it refers to the mean over all parts.
 
     Example:
         >>> import warnings
@@ -96,7 +97,7 @@ class MaskedLossWarning(UserWarning):
 
 
 class MaskedSizeError(RuntimeError):
-    """The error for a size that counts masked entries, inside ``strict()``.
+    """The error for ``numel()`` and other counts that include masked entries, inside ``strict()``.
 
     Example:
         >>> with mt.strict():
@@ -108,9 +109,9 @@ class MaskedSizeError(RuntimeError):
 
 
 class UnsupportedOpError(NotImplementedError):
-    """The error for an op without a rule: no meaning for masked tensors is known, or none for their layout.
+    """The error for an operator that is not supported for masked tensors, or not for their layout.
 
-    The message names the ways out. ``register_rule`` gives an op a meaning.
+    The message names ways out, such as ``to_dense()``. ``extend.register_rule`` adds support for an operator.
 
     Example:
         >>> torch.hash_tensor(mt.masked_tensor([1.0, None]))

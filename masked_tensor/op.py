@@ -47,7 +47,7 @@ class StorageRule:
 
 
 class NoRule(Exception):
-    """Raised by a sparse or packed rule for a call that it does not support; the text is the reason.
+    """The exception that a sparse or packed rule raises for a call that it does not support; its text is the reason.
 
     Example:
         >>> from masked_tensor.extend import NoRule, packed_rule

@@ -17,7 +17,7 @@ from . import masks
 
 
 class Payload(enum.Enum):
-    """What is known of the masked-out data of a pair, without reading a value.
+    """A record of whether the masked-out data of a pair are known to be 0, without reading them.
 
     Example:
         >>> from masked_tensor.extend import Pair
@@ -32,14 +32,14 @@ class Payload(enum.Enum):
 @final
 @dataclass(slots=True, eq=False)  # frozen would cost 0.2 us per op
 class Pair:
-    """Plain data and its mask, as rules get and return them.
+    """Plain data and its mask, as rules receive and return them.
 
-    A rule writes into neither. Gradients follow one contract: the gradient that arrives at a returned ``data`` is 0
-    where the returned ``mask`` is False; the gradient that the rule gives to the ``data`` of an argument has to be 0
-    where the argument's ``mask`` is False.
+    A rule must not write into either. It must keep two promises about gradients: the gradient of a returned ``data`` is
+    0 where the returned ``mask`` is False, and the gradient that the rule computes for the ``data`` of an argument must
+    be 0 where the ``mask`` of the argument is False.
 
     Args:
-        data (Tensor): Plain, of any shape, dtype and layout. Where ``mask`` is False it may be anything, NaN too.
+        data (Tensor): Plain, of any shape, dtype and layout. Where ``mask`` is False it may be anything, including NaN.
         mask (Tensor): True = valid; bool, of ``data``'s shape. A dimension along which it is constant may have stride
             0.
         payload (Payload, optional): ``Payload.ZERO`` promises that ``data`` is 0 where ``mask`` is False.

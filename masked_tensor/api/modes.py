@@ -47,35 +47,34 @@ def meaning(
     padding: PaddingRule | None = None,
     mismatch: MismatchRule | None = None,
 ) -> Choice:
-    """A context that chooses conventions: when the result of a convolution, of a product or of two masks is valid.
+    """A context that sets what counts as valid: windows, matrix products, padding and differing masks.
 
-    What is left out stays as it is. It holds for the thread or asyncio task that enters it, until it is left. Compiled
-    code sees it, and compiles again under other choices.
+    Options that are left out keep their value. The setting holds for the thread or asyncio task that enters the
+    context, until it exits. Compiled code honours it, and is recompiled when it changes.
 
     Args:
-        convolution (str, optional): How convolution and pooling judge a window that is partly masked. ``"core"``, the
-            default: a result is valid if the window without its padding is, so that a padded batch equals its sequences
-            alone. ``"any"``: valid if any entry of the window is (the mask update of partial convolution), and average
-            pooling is the mean of the valid ones. ``"all"``: valid if every entry of the window inside the input is, in
-            every channel.
-        renormalize (bool, optional): Divide a convolution's sum by the valid fraction of its window inside the input,
-            before the bias is added (partial convolution).
-        product (str, optional): How many terms of a product have to be valid, in linear layers, matrix products, the
-            channels of a convolution, recurrent layers and attention. ``"any"``, the default: one. ``"all"``: every
-            valid entry needs a valid counterpart. Two masked entries that meet are no term, so attention works on
+        convolution (str, optional): When a partly masked window of a convolution or pooling is valid. ``"core"``, the
+            default: if the window without padding is, so that a padded batch equals its sequences alone; ``"any"``: if
+            any entry is, as in partial convolution, and average pooling is the mean of the valid entries; ``"all"``: if
+            every entry inside the input is, in every channel.
+        renormalize (bool, optional): Divide the sum of a convolution by the valid fraction of its window inside the
+            input, before the bias is added, as in partial convolution.
+        product (str, optional): How many terms of a sum of products must be valid, in linear layers, matrix products,
+            the channels of a convolution, recurrent layers and attention. ``"any"``, the default: one; ``"all"``: every
+            valid entry needs a valid counterpart, whereas two masked entries are ignored, so that attention works on
             padding.
-        padding (str, optional): Where ``torch.nn.functional.pad`` attaches what it adds. ``"row"``, the default: at the
-            end of each sequence, as if it had been padded alone. ``"tensor"``: at the end of the tensor, behind the
-            padding of a shorter sequence. A sequence without a valid entry stays so.
-        mismatch (str, optional): What elementwise ops do with operands whose masks differ. ``"and"``, the default: the
-            result is valid where all of them are. ``"raise"``: MaskMismatchError, as in torch.masked; masks are
-            compared by value, which waits for the device and does not work in compiled code.
+        padding (str, optional): Where ``torch.nn.functional.pad`` adds entries. ``"row"``, the default: at the end of
+            each sequence, as if it were padded alone; ``"tensor"``: at the end of the tensor, after the padding of
+            shorter sequences.
+        mismatch (str, optional): What elementwise ops do if masks differ. ``"and"``, the default: the result is valid
+            where all operands are; ``"raise"``: raise MaskMismatchError, as in torch.masked, which compares values,
+            waits for the device and does not work in compiled code.
 
     Returns:
-        context manager: Also a decorator.
+        context manager: It can also be used as a decorator.
 
     Raises:
-        ValueError: A choice is not one of the allowed values.
+        ValueError: An option is not one of the values above.
 
     Example:
         >>> x = mt.masked_tensor([[1.0, 2.0, None]])
@@ -111,26 +110,25 @@ def meaning(
 
 
 def strict() -> Choice:
-    """A context in which every convenience is an error, for tests, evaluation and debugging.
+    """A context in which implicit handling of masks raises an error, for tests, evaluation and debugging.
 
-    Inside of it these raise:
+    These raise inside it:
 
-    - an elementwise op of tensors whose masks differ: MaskMismatchError, as under ``meaning(mismatch="raise")``, so
-      also a recurrent cell where a masked step would leave the state as it is;
-    - a masked number written into a plain tensor, such as ``total += loss``: MaskedWriteError, whether it is valid or
-      not;
-    - ``numel()``: MaskedSizeError, as it counts masked entries;
-    - a sum, a scattered sum at plain indices or a division by what ``x.new_ones(n)`` or ``x.new_full`` made of a tensor
-      with masked entries, along dimensions of ``x``: MaskedSizeError, as it counts masked entries, too;
-    - a join of features (``torch.cat``, ``stack``) to steps at which another part has nothing, so that padding would be
-      valid in part: MaskMismatchError;
-    - a backward pass that begins at masked entries only, so that every gradient is 0: MaskedValueError. On a GPU it
-      comes with the next pass or at the end of the context; where there are several ranks it stays a warning.
+    - an elementwise op of tensors whose masks differ: MaskMismatchError, as under ``meaning(mismatch="raise")``. This
+      includes a recurrent cell, in which a masked step leaves the state unchanged;
+    - a masked number written into a plain tensor, such as ``total += loss``: MaskedWriteError, even if it is valid;
+    - ``numel()``, which counts masked entries: MaskedSizeError;
+    - a sum or division by a count made with ``x.new_ones(n)`` or ``x.new_full``, which counts masked entries along
+      dimensions of ``x``: MaskedSizeError;
+    - features joined (``torch.cat``, ``stack``) to steps where another part has none, so that padding would be partly
+      valid: MaskMismatchError;
+    - a backward pass that starts at masked entries only, so that every gradient is 0: MaskedValueError. On a GPU it is
+      raised at the next pass or the end of the context; with several ranks it stays a warning.
 
     Masks are compared by value, which waits for the device and does not work in compiled code.
 
     Returns:
-        context manager: Also a decorator.
+        context manager: It can also be used as a decorator.
 
     Example:
         >>> x = mt.masked_tensor([1.0, None])

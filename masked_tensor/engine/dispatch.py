@@ -281,32 +281,34 @@ def register_rule(
     batched: bool = False,
     **params: Any,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Decorator that registers a function as the rule of an operator: what it does with masked tensors.
+    """Decorator that registers a function as the rule of an operator, which defines it for masked tensors.
 
-    The function gets the operator's arguments, each masked tensor as a :class:`Pair`, and returns a Pair, or a tuple of
-    them. Autograd records what it does with plain tensors; see :class:`Pair` for what it owes the gradients. The
+    The function receives the operator's arguments, each masked tensor as a :class:`Pair`, and returns a Pair or a tuple
+    of them. Autograd records its operations on plain tensors; :class:`Pair` states its obligations for gradients. The
     in-place operator (``scale_``) and the ``out=`` overloads follow from the operator's schema.
 
     Args:
         name (str): ``"namespace::op"`` for all overloads, or ``"namespace::op.overload"``.
-        elementwise (bool, optional): Each entry of the result depends on the entries at its place alone. Then the rule
-            serves sparse and packed tensors, too.
+        elementwise (bool, optional): Whether each entry of the result depends only on the entries at its position. The
+            rule then applies to sparse and packed tensors as well.
         sparse (StorageRule, optional): The rule for sparse masked tensors, such as
-            :func:`~masked_tensor.extend.sparse_rule` makes. Without one they raise UnsupportedOpError.
+            :func:`~masked_tensor.extend.sparse_rule` returns. Without one, they raise UnsupportedOpError.
         packed (StorageRule or tuple of StorageRule, optional): The rule for packed masked tensors, such as
-            :func:`~masked_tensor.extend.packed_rule` makes; of several, each serves what those before it do not.
-            Without one they are unpacked.
-        masked (sequence of str, optional): The parameters of the function that may be masked; the others raise
-            UnsupportedOpError if they are. None: all may be.
-        batched (bool, optional): The operator is composed of others, but means more than they do, so that ``vmap`` has
-            to call it once for each entry.
-        **params (Any): Handed to the function as keywords.
+            :func:`~masked_tensor.extend.packed_rule` returns, or several in order of preference. Without one, they are
+            unpacked.
+        masked (sequence of str, optional): The parameters that may be masked; others raise UnsupportedOpError if they
+            are. Default: all.
+        batched (bool, optional): Whether ``vmap`` must call the operator once for each entry, because its rule means
+            more than those of the operators that it is composed of.
+        **params (Any): Keyword arguments for the function.
 
     Returns:
-        callable: The decorator, which gives the function back.
+        callable: The decorator, which returns the function unchanged.
 
     Raises:
-        ValueError: The operator does not exist, or has a rule; or the function has no parameter that ``masked`` names.
+        ValueError: The operator does not exist.
+        ValueError: The operator already has a rule.
+        ValueError: ``masked`` names a parameter that the function does not have.
 
     Example:
         >>> from masked_tensor.extend import Pair, register_rule

@@ -1124,11 +1124,11 @@ class Methods(Tensor):
     def xpu(self, device: _device | _int | str | None=None, non_blocking: _bool=False, memory_format: torch.memory_format=torch.preserve_format) -> MaskedTensor: ...
     def zero_(self) -> MaskedTensor: ...
     def get_data(self) -> Tensor:
-        """The data of a masked tensor, including whatever lies under its mask.
+        """The data of a masked tensor, including the values under the mask.
 
-        The result shares memory with ``x``, so from then on nothing is assumed about the masked-out data of ``x``, which
-        may make ops slower. It is a copy if ``x`` is sparse or packed, or the input of a compiled function. The gradient
-        that comes back through it is set to 0 where ``x`` is masked.
+        The result shares memory with ``x``, which may become slower, since its masked-out data can no longer be assumed to
+        be 0. It is a copy if ``x`` is sparse, packed or the input of a compiled function. Gradients flow back to ``x``, and
+        are 0 where it is masked.
 
         Args:
             x (MaskedTensor): Any shape, dtype and layout.
@@ -1147,10 +1147,10 @@ class Methods(Tensor):
             ``torch.masked.MaskedTensor.get_data``.
         """
     def get_mask(self) -> Tensor:
-        """An alias of ``x.mask`` under torch.masked's name: a copy of the mask, True = valid, as a plain bool tensor.
+        """A copy of the mask as a plain bool tensor, True = valid; torch.masked's name for ``x.mask``.
 
-        Writing into the copy does not change ``x``: to mask an entry, write ``x[1] = None``. ``mask`` in numpy.ma and
-        astropy means the opposite: True = masked.
+        Writing into the copy does not change ``x``; to mask an entry, assign ``x[1] = None``. In numpy.ma and astropy,
+        ``mask`` has the opposite meaning: True = masked.
 
         Args:
             x (MaskedTensor): Any shape, dtype and layout.
@@ -1171,21 +1171,23 @@ class Methods(Tensor):
     def filled(self, value: '_complex | Tensor | Sequence[Any] | numpy.ndarray[Any, Any]'=0) -> Tensor:
         """A plain tensor with ``value`` where ``x`` is masked: ``x[i] if valid[i] else value``.
 
-        A plain ``x`` is returned as it is. The gradient is 0 where ``x`` is masked. If ``value`` is a tensor, it receives
-        the gradient there. The result is always strided: what a sparse ``x`` does not store is masked.
+        The gradient with respect to ``x`` is 0 where it is masked; a tensor ``value`` receives the gradient there. The
+        result is always strided, and entries that a sparse ``x`` does not store count as masked. A plain ``x`` is returned
+        unchanged.
 
         Args:
-            x (Tensor): A MaskedTensor of any shape, dtype and layout, or a plain tensor, in which nothing is masked.
-            value (number or Tensor, optional): One number, or a plain tensor broadcastable to ``x`` whose dtype fits
-                ``x``'s, such as a mean for each column; also as a list, an array or a Series of pandas.
+            x (Tensor): A MaskedTensor of any shape, dtype and layout, or a plain tensor.
+            value (number or Tensor, optional): One number, or a plain tensor broadcastable to ``x``, such as a mean for
+                each column, in a dtype that fits ``x``'s. A list, an array or a pandas Series is accepted as well.
 
         Returns:
             Tensor: A plain strided tensor of ``x``'s shape and dtype; a plain ``x`` itself.
 
         Raises:
-            TypeError: ``x`` is not a tensor, or ``value`` is masked, or holds None, or does not broadcast to ``x``, or does
-                not fit its dtype, such as -1 in uint8.
-            ValueError: ``value`` is a table whose columns no dtype holds.
+            TypeError: ``x`` is not a tensor.
+            TypeError: ``value`` does not broadcast to ``x``, or does not fit its dtype, such as -1 in uint8.
+            TypeError: ``value`` is masked or contains None.
+            ValueError: ``value`` is a table whose columns have no common dtype.
             RuntimeError: ``value`` is complex and ``x`` is not.
 
         Example:
@@ -1199,7 +1201,7 @@ class Methods(Tensor):
             ``numpy.ma.filled``.
         """
     def to_tensor(self, value: _float | _bool | _complex) -> Tensor:
-        """An alias of :meth:`filled` under torch.masked's name: a plain tensor with ``value`` where ``x`` is masked.
+        """A plain tensor with ``value`` where ``x`` is masked; torch.masked's name for :meth:`filled`.
 
         Args:
             x (MaskedTensor): Any shape, dtype and layout.
@@ -1209,8 +1211,9 @@ class Methods(Tensor):
             Tensor: A plain strided tensor of ``x``'s shape and dtype.
 
         Raises:
-            TypeError: ``value`` is masked, does not broadcast to ``x``, or does not fit its dtype.
-            ValueError: ``value`` is a table whose columns no dtype holds.
+            TypeError: ``value`` does not broadcast to ``x``, or does not fit its dtype.
+            TypeError: ``value`` is masked.
+            ValueError: ``value`` is a table whose columns have no common dtype.
             RuntimeError: ``value`` is complex and ``x`` is not.
 
         Example:
@@ -1221,10 +1224,10 @@ class Methods(Tensor):
             ``torch.masked.MaskedTensor.to_tensor``.
         """
     def clear_masked(self) -> MaskedTensor:
-        """A copy of ``x`` whose masked entries hold 0 in memory: ``x[i] if valid[i] else 0``, under the same mask.
+        """A copy of ``x`` whose masked-out data are 0 in memory, under the same mask.
 
-        Pickles and checkpoints store masked-out data as it lies in memory. Clear it before you share a file, where the
-        masked entries are not meant for others.
+        Pickles and checkpoints store masked-out data as they are in memory. Call this before you share a file in which
+        masked values must not be readable.
 
         Args:
             x (MaskedTensor): Any shape, dtype and layout.
@@ -1241,12 +1244,12 @@ class Methods(Tensor):
             (tensor([ 1., 42.]), tensor([1., 0.]))
         """
     def compressed(self) -> Tensor:
-        """The valid entries alone, in order, as a plain 1-D tensor: ``data[mask]``.
+        """The valid entries, in order, as a plain 1-D tensor: ``data[mask]``.
 
-        The length depends on the mask, which is read for it. Gradients flow back.
+        The length depends on the mask, which is read. Gradients flow back.
 
         Args:
-            x (MaskedTensor): Any shape, dtype and layout; of a sparse one, the valid stored entries are taken.
+            x (MaskedTensor): Any shape, dtype and layout; for a sparse tensor, the valid stored entries are returned.
 
         Returns:
             Tensor: Shape ``(n,)`` with ``n`` the number of valid entries, in ``x``'s dtype.
@@ -1266,10 +1269,10 @@ class Methods(Tensor):
 
         Args:
             x (Tensor): A MaskedTensor of any shape, dtype and layout, or a plain tensor with a ``mask``.
-            dim (int or tuple of int, optional): The dimensions to count along; None is all of them.
-            keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
-            mask (Tensor, optional): True = valid; bool, broadcastable to ``x``, or wider, which expands a strided ``x``. It
-                is combined with the mask of a MaskedTensor.
+            dim (int or tuple of int, optional): The dimensions to reduce; None reduces all.
+            keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well.
+            mask (Tensor, optional): True = valid; bool, broadcastable to ``x``, and combined with the mask of a
+                MaskedTensor. A strided ``x`` expands to a wider mask.
 
         Returns:
             Tensor: A plain int64 tensor of ``x``'s shape without ``dim``.
@@ -1278,7 +1281,7 @@ class Methods(Tensor):
             TypeError: ``x`` is plain and has no ``mask``, or ``mask`` is not bool.
             ValueError: ``mask`` does not broadcast to ``x``, or has another layout or device.
             IndexError: ``dim`` is out of range.
-            RuntimeError: A sparse tensor breaks the rules of its layout.
+            RuntimeError: A sparse tensor violates the invariants of its layout.
 
         Example:
             >>> mt.masked_tensor([[1.0, 2.0], [3.0, 4.0]], [[True, False], [True, True]]).count(0)
@@ -1292,10 +1295,10 @@ class Methods(Tensor):
     def to_numpy_ma(self) -> numpy.ma.MaskedArray:
         """A ``numpy.ma.MaskedArray`` with copies of data and mask, for any dtype that numpy has.
 
-        Its mask means the opposite: True = masked. Under it floats hold NaN, and integers what ``x`` holds there.
-        scikit-learn, scipy and most functions of numpy outside of ``numpy.ma`` ignore such a mask: give them
-        ``x.filled(value).numpy()``, or what :func:`select_valid` returns. ``x.numpy()`` is torch's method: a plain array,
-        if nothing is masked.
+        Its mask has the opposite meaning: True = masked. Masked floats are NaN; masked integers keep the data of ``x``.
+        scikit-learn, scipy and most numpy functions outside ``numpy.ma`` ignore such a mask: pass them
+        ``x.filled(value).numpy()`` or the result of :func:`select_valid`. ``x.numpy()`` is torch's method, which returns a
+        plain array if nothing is masked.
 
         Args:
             x (MaskedTensor): Any shape and layout, and any dtype that numpy has.
@@ -1315,84 +1318,90 @@ class Methods(Tensor):
             ``numpy.ma.MaskedArray``.
         """
     def lengths(self, dim: _int=1) -> Tensor:
-        """The number of steps of every sequence of a batch; missing steps at an end count as padding.
+        """The number of steps of each sequence in a batch.
 
-        A batch that was packed with its lengths knows them, whatever is missing. Where an op did not keep them it raises.
+        Masked steps at the ends of a sequence count as padding, unless the batch was packed with its lengths: then these
+        are returned.
 
         Args:
             x (MaskedTensor): A strided batch of sequences ``(B, T, ...)`` of any dtype, each one run of valid steps, padded
                 on either side; or packed with its lengths.
-            dim (int, optional): The dimension of time.
+            dim (int, optional): The time dimension.
 
         Returns:
             Tensor: A plain int64 tensor of shape ``(B,)``.
 
         Raises:
             TypeError: ``x`` is not a MaskedTensor.
-            ValueError: ``x`` is not a strided batch ``(B, T, ...)``, a sequence has masked steps between valid ones, or a
-                step is partly valid; or ``x`` was packed with its lengths, which an op did not keep.
-            IndexError: ``dim`` is out of range.
-            UnsupportedOpError: It is called in compiled code that does not leave it to eager code.
+            ValueError: ``x`` is not a strided batch ``(B, T, ...)``.
+            ValueError: A sequence has masked steps between valid ones, or a step is partly valid.
+            ValueError: ``x`` was packed with its lengths, and an op has dropped them.
+            UnsupportedOpError: It is called in compiled code where graph breaks are not allowed (``fullgraph=True``,
+                export).
 
         Example:
             >>> mt.masked_tensor([[1.0, 2.0], [3.0, None]]).lengths()
             tensor([2, 1])
         """
     def unpad(self, dim: _int=1, *, lengths: Tensor | Sequence[_int] | str | None=None, padding_side: str='right') -> list[Tensor]:
-        """The sequences of a batch, unpadded; unless ``lengths`` are given, missing steps at an end count as padding.
+        """The sequences of a batch as a list of tensors without padding.
 
-        Gradients flow back.
+        Without ``lengths``, masked steps at the ends of a sequence count as padding. Gradients flow back.
 
         Args:
-            x (MaskedTensor): A strided batch of sequences ``(B, T, ...)`` of any dtype. Without ``lengths`` each is one run
-                of valid steps, padded on either side, or ``x`` is packed with its lengths.
-            dim (int, optional): The dimension of time.
-            lengths (Tensor or str, optional): How many steps of each sequence exist: integers ``(B,)``, or a list of int.
-                ``"full"``: nothing is padding.
-            padding_side (str, optional): ``"right"`` or ``"left"``: where the padding is that ``lengths`` leave.
+            x (MaskedTensor): A strided batch of sequences ``(B, T, ...)`` of any dtype. Without ``lengths``, each is one
+                run of valid steps, padded on either side, unless ``x`` is packed with its lengths.
+            dim (int, optional): The time dimension.
+            lengths (Tensor or str, optional): The number of steps of each sequence: integers ``(B,)`` or a list of int;
+                ``"full"`` if there is no padding.
+            padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``.
 
         Returns:
-            list of Tensor: ``B`` tensors ``(T_i, ...)`` in ``x``'s dtype: masked ones with ``lengths``, or of a tensor that
-            was packed with them, else plain ones.
+            list of Tensor: ``B`` tensors ``(T_i, ...)`` in ``x``'s dtype; masked if ``lengths`` are given or ``x`` was
+            packed with them, otherwise plain.
 
         Raises:
             TypeError: ``x`` is not a MaskedTensor, or ``lengths`` are not integers.
-            ValueError: ``x`` is not a strided batch ``(B, T, ...)``; without ``lengths``, a sequence has masked steps
-                between valid ones, or a step is partly valid; ``lengths`` are not one number from 0 to T for each sequence,
-                or contradict those of a packed ``x``; a step past an end is valid; or ``x`` was packed with its lengths,
-                which an op did not keep.
-            IndexError: ``dim`` is out of range.
-            UnsupportedOpError: It is called in compiled code that does not leave it to eager code.
+            ValueError: ``x`` is not a strided batch ``(B, T, ...)``.
+            ValueError: A sequence has masked steps between valid ones, or a step is partly valid, and no ``lengths`` are
+                given.
+            ValueError: ``lengths`` are not one number from 0 to T for each sequence, or differ from those of a packed
+                ``x``.
+            ValueError: A step past the end of its sequence is valid.
+            ValueError: ``x`` was packed with its lengths, and an op has dropped them.
+            UnsupportedOpError: It is called in compiled code where graph breaks are not allowed (``fullgraph=True``,
+                export).
 
         Example:
             >>> mt.masked_tensor([[1.0, 2.0], [None, 4.0]]).unpad()
             [tensor([1., 2.]), tensor([4.])]
         """
     def to_nested(self, dim: _int=1, *, lengths: Tensor | Sequence[_int] | str | None=None, padding_side: str='right') -> Tensor:
-        """A nested tensor, ``torch.jagged``, of the sequences of a batch; missing steps at an end count as padding.
+        """A nested tensor (``torch.jagged``) of the sequences of a batch.
 
-        A nested tensor has no mask: with ``lengths``, or of a batch that was packed with its lengths, all steps that exist
-        must be valid. Gradients flow back. Those of one packed batch share their offsets, without which torch does not add
-        them.
+        Without ``lengths``, masked steps at the ends of a sequence count as padding. A nested tensor has no mask: all steps
+        within ``lengths``, or within those of a packed batch, must be valid. Gradients flow back. Nested tensors of one
+        packed batch share their offsets, so that torch can add them.
 
         Args:
             x (MaskedTensor): A strided batch of sequences ``(B, T, ...)`` of any dtype, each one run of valid steps, padded
                 on either side.
-            dim (int, optional): The dimension of time.
-            lengths (Tensor or str, optional): How many steps of each sequence exist: integers ``(B,)``, or a list of int.
-                ``"full"``: nothing is padding.
-            padding_side (str, optional): ``"right"`` or ``"left"``: where the padding is that ``lengths`` leave.
+            dim (int, optional): The time dimension.
+            lengths (Tensor or str, optional): The number of steps of each sequence: integers ``(B,)`` or a list of int;
+                ``"full"`` if there is no padding.
+            padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``.
 
         Returns:
             Tensor: A nested tensor of shape ``(B, *, ...)`` in ``x``'s dtype.
 
         Raises:
             TypeError: ``x`` is not a MaskedTensor, or ``lengths`` are not integers.
-            ValueError: ``x`` is not a strided batch ``(B, T, ...)``, a sequence has masked steps between valid ones, or a
-                step is partly valid; ``lengths`` are not one number from 0 to T for each sequence, or a step within them is
-                masked, or one past an end valid.
-            IndexError: ``dim`` is out of range.
-            UnsupportedOpError: It is called in compiled code that does not leave it to eager code.
+            ValueError: ``x`` is not a strided batch ``(B, T, ...)``.
+            ValueError: A sequence has masked steps between valid ones, or a step is partly valid.
+            ValueError: ``lengths`` are not one number from 0 to T for each sequence.
+            ValueError: A step within ``lengths`` is masked, or one past them is valid.
+            UnsupportedOpError: It is called in compiled code where graph breaks are not allowed (``fullgraph=True``,
+                export).
 
         Example:
             >>> mt.masked_tensor([[1.0, 2.0], [3.0, None]]).to_nested().offsets()
@@ -1402,25 +1411,27 @@ class Methods(Tensor):
             ``torch.nested.nested_tensor``.
         """
     def to_packed_sequence(self, enforce_sorted: _bool=True) -> PackedSequence:
-        """A ``PackedSequence`` of the sequences of a batch, with torch's default for sorting.
+        """A ``PackedSequence`` of the sequences of a batch, as ``torch.nn.utils.rnn.pack_sequence`` returns.
 
         Gradients flow back.
 
         Args:
             x (MaskedTensor): A strided batch of sequences ``(B, T, ...)`` of any dtype, each one run of valid steps, padded
                 on either side.
-            enforce_sorted (bool, optional): Expect the longest sequence first and none longer than the one before it; False
-                takes them in any order.
+            enforce_sorted (bool, optional): Require sequences in order of decreasing length, torch's default; False accepts
+                any order.
 
         Returns:
             PackedSequence: The sequences, in ``x``'s dtype.
 
         Raises:
             TypeError: ``x`` is not a MaskedTensor.
-            ValueError: ``x`` is not a strided batch ``(B, T, ...)``, a sequence has masked steps between valid ones, or a
-                step is valid in part.
-            RuntimeError: A sequence has no steps, or ``enforce_sorted`` is True and the sequences are in another order.
-            UnsupportedOpError: It is called in compiled code that does not leave it to eager code.
+            ValueError: ``x`` is not a strided batch ``(B, T, ...)``.
+            ValueError: A sequence has masked steps between valid ones, or a step is partly valid.
+            RuntimeError: A sequence has no steps.
+            RuntimeError: ``enforce_sorted`` is True and the sequences are in another order.
+            UnsupportedOpError: It is called in compiled code where graph breaks are not allowed (``fullgraph=True``,
+                export).
 
         Example:
             >>> mt.masked_tensor([[1.0, 2.0], [3.0, None]]).to_packed_sequence().batch_sizes
@@ -1430,9 +1441,9 @@ class Methods(Tensor):
             ``torch.nn.utils.rnn.pack_sequence``.
         """
     def harden_mask(self) -> MaskedTensor:
-        """The tensor itself, whose masked entries now stay masked whatever is written into it or its views.
+        """The tensor itself, whose masked entries now stay masked when it or its views are written to.
 
-        A copy of it (``clone``, ``to``, ``deepcopy``, a pickle) is as hard.
+        Copies of it (``clone``, ``to``, ``deepcopy``, a pickle) have a hard mask as well.
 
         Args:
             x (MaskedTensor): Any shape and dtype.
@@ -1452,7 +1463,7 @@ class Methods(Tensor):
     def soften_mask(self) -> MaskedTensor:
         """The tensor itself, whose masked entries become valid again when they are written.
 
-        It undoes :meth:`harden_mask`.
+        This reverses :meth:`harden_mask`.
 
         Args:
             x (MaskedTensor): Any shape and dtype.
@@ -1470,40 +1481,42 @@ class Methods(Tensor):
             ``numpy.ma.MaskedArray.soften_mask``.
         """
     def packed(self, dims: Sequence[_int]=(0, 1), *, like: MaskedTensor | None=None, lengths: Tensor | Sequence[_int] | str | None=None, padding_side: str='right', capacity: _int | None=None) -> MaskedTensor:
-        """The same masked tensor, stored without padding; a gap counts as padding unless ``lengths`` are given.
+        """The same masked tensor, stored without padding; without ``lengths``, masked steps count as padding.
 
-        ``from_sequences(packed=True)`` keeps gaps: it stores every step of each sequence.
-        Values, validity, dtype and gradients stay as they are.
+        Values, validity, dtype and gradients do not change. It takes less memory, and ops with a packed rule take less
+        time. Other ops convert to the padded layout and return the same result; ``masked_tensor.extend.packing_report()``
+        lists them. Packing reads the number of valid steps, which waits for the device.
 
-        It takes less memory, and ops that have a packed rule take less time. Ops without one convert to the padded layout,
-        and give the same result; ``masked_tensor.extend.packing_report()`` names them. The number of valid steps is read
-        for it, which waits for the device.
+        Gaps count as padding as well. To store them as missing steps, pass ``lengths`` or use
+        ``from_sequences(packed=True)``.
 
         Args:
             x (MaskedTensor): A strided tensor of two dimensions or more, such as ``(B, T, ...)``, of any dtype.
-            dims (tuple of int, optional): The batch dimension and the time dimension. Of each step with a valid entry all
-                features are stored.
-            like (MaskedTensor, optional): A packed tensor of any dtype that has ``x``'s shape in ``dims``. The steps that
-                it stores are stored, too, so that ops on both need no comparison.
-            lengths (Tensor or str, optional): How many steps of each sequence exist: integers ``(B,)``, or a list of int.
-                All of them are stored, also those that are missing, and the result knows its :meth:`lengths`. ``"full"``:
-                nothing is padding.
-            padding_side (str, optional): ``"right"`` or ``"left"``: where the padding is that ``lengths`` leave.
-            capacity (int, optional): How many steps are stored, whatever number is valid: the valid ones, and masked ones
-                for the rest. Sizes then do not change from batch to batch, and compiled code may call it.
-                A batch that has no more places stores all of them.
+            dims (tuple of int, optional): The batch dimension and the time dimension. All features of a step with a valid
+                entry are stored.
+            like (MaskedTensor, optional): A packed tensor of any dtype with ``x``'s shape in ``dims``. Its stored steps are
+                stored here, so that ops on both need no comparison.
+            lengths (Tensor or str, optional): The number of steps of each sequence: integers ``(B,)`` or a list of int;
+                ``"full"`` if there is no padding. All of them are stored, even missing ones, and the result keeps them as
+                its :meth:`lengths`.
+            padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``.
+            capacity (int, optional): Store exactly this many steps: the valid ones, and masked ones for the rest. Sizes
+                then do not change from batch to batch, and compiled code may call it.
 
         Returns:
-            MaskedTensor: A tensor of ``x``'s shape and dtype, whose ``is_packed`` is True. ``x`` itself if it is packed, or
+            MaskedTensor: A tensor of ``x``'s shape and dtype, whose ``is_packed`` is True; ``x`` itself if it is packed or
             has no elements.
 
         Raises:
             TypeError: ``x`` is not a MaskedTensor, or ``lengths`` or ``capacity`` are not integers.
-            ValueError: ``x`` is sparse, ``dims`` are not two of its dimensions, ``like`` is not packed, or it does not
-                store a step that is valid in ``x``; ``lengths`` are given besides ``like``, are not one number from 0 to T
-                for each sequence, or contradict those of a packed ``x``; or a step past an end is valid. More steps are
-                valid than ``capacity``, which is below 1, or given besides ``like`` or ``lengths``.
-            RuntimeError: More steps are valid than ``capacity``, on a GPU or in compiled code.
+            ValueError: ``x`` is sparse, or ``dims`` are not two of its dimensions.
+            ValueError: ``capacity`` is below 1, or below the number of valid steps.
+            ValueError: ``lengths`` are not one number from 0 to T for each sequence, or differ from those of a packed
+                ``x``.
+            ValueError: A step past the end of its sequence is valid.
+            ValueError: ``like`` is not packed, or does not store a step that is valid in ``x``.
+            ValueError: ``like`` is given with ``lengths`` or ``capacity``, or these two together.
+            RuntimeError: ``capacity`` is below the number of valid steps, on a GPU or in compiled code.
             UnsupportedOpError: It is called in compiled code without a ``capacity``.
 
         Example:
@@ -1515,14 +1528,16 @@ class Methods(Tensor):
             16.0
         """
     def unpacked(self) -> MaskedTensor:
-        """The same masked tensor, stored with its padding again: the same values, validity, dtype and gradients.
+        """The same masked tensor, stored with its padding: the inverse of :func:`packed`.
+
+        Values, validity, dtype and gradients do not change.
 
         Args:
             x (MaskedTensor): Any shape and dtype, packed or not.
 
         Returns:
-            MaskedTensor: A tensor of ``x``'s shape and dtype, whose ``is_packed`` is False, as that of its views and of all
-            results of ops on it. ``x`` itself if it never was packed; a view of ``x`` if a write has unpacked it.
+            MaskedTensor: A tensor of ``x``'s shape and dtype, whose ``is_packed`` is False, as for its views and the
+            results of ops on it. ``x`` itself if it was never packed; a view of ``x`` if a write has unpacked it.
 
         Raises:
             TypeError: ``x`` is not a MaskedTensor.

@@ -46,13 +46,13 @@ Choose = Callable[[Sequence[str]], list[int] | None]
 
 
 def plain(x: Tensor) -> Pair:
-    """Data and mask of any tensor, of which autograd knows nothing.
+    """The data and mask of any tensor, detached from autograd.
 
     Args:
         x (Tensor): Masked or plain, any shape, dtype and layout; a packed one is unpacked.
 
     Returns:
-        Pair: Of plain tensors in ``x``'s shape; all True if ``x`` is plain.
+        Pair: Plain tensors of ``x``'s shape. The mask is True everywhere if ``x`` is plain.
 
     Example:
         >>> from masked_tensor.extend import data
@@ -64,13 +64,13 @@ def plain(x: Tensor) -> Pair:
 
 
 def tracked(x: Tensor) -> Pair:
-    """Data and mask of any tensor, through which gradients go where autograd is on.
+    """The data and mask of any tensor, through which gradients flow.
 
     Args:
         x (Tensor): Masked or plain, any shape, dtype and layout; a packed one is unpacked.
 
     Returns:
-        Pair: Of plain tensors in ``x``'s shape; all True if ``x`` is plain.
+        Pair: Plain tensors of ``x``'s shape. The mask is True everywhere if ``x`` is plain.
 
     Example:
         >>> from masked_tensor.extend import data
@@ -82,10 +82,10 @@ def tracked(x: Tensor) -> Pair:
 
 
 def wrap(pair: Pair) -> MaskedTensor:
-    """A masked tensor around data and mask, which are not copied.
+    """A masked tensor around data and mask, neither of which is copied.
 
     Args:
-        pair (Pair): Plain tensors of one shape; a gradient of the data goes on through the result.
+        pair (Pair): Plain tensors of the same shape; gradients flow through the result to the data.
 
     Returns:
         MaskedTensor: The shape and dtype of ``pair.data``.
@@ -100,21 +100,22 @@ def wrap(pair: Pair) -> MaskedTensor:
 
 
 def read(values: Any, dtype: torch.dtype | None = None, device: Any = None, name: str = "data") -> Pair:
-    """Data and mask of anything that :func:`~masked_tensor.masked_tensor` takes.
+    """The data and mask of anything that :func:`~masked_tensor.masked_tensor` accepts.
 
     Args:
-        values (object): A tensor, a number, a list with None, an array, a column or table of another library.
-        dtype (torch.dtype, optional): Of the data. By default its own.
-        device (torch.device, optional): Of both.
-        name (str, optional): What errors call ``values``.
+        values (object): A tensor, a number, a list that may contain None, an array, or a column or table of another
+            library.
+        dtype (torch.dtype, optional): The dtype of the data; by default their own.
+        device (torch.device, optional): The device of data and mask.
+        name (str, optional): The name of ``values`` in errors.
 
     Returns:
         Pair: Plain tensors of one shape.
 
     Raises:
-        TypeError: It fits no tensor.
-        ValueError: Its parts do not fit together.
-        RuntimeError: It is an Arrow column that is damaged.
+        TypeError: ``values`` cannot be converted to a tensor.
+        ValueError: The parts of ``values`` do not fit together.
+        RuntimeError: ``values`` is a damaged Arrow column.
 
     Example:
         >>> from masked_tensor.extend import data
@@ -125,20 +126,22 @@ def read(values: Any, dtype: torch.dtype | None = None, device: Any = None, name
 
 
 def read_table(table: Any, dtype: torch.dtype, choose: Choose | None = None) -> tuple[Pair, list[str]]:
-    """Data and mask of a table, and the names of its columns.
+    """The data and mask of a table, and the names of its columns.
 
     Args:
-        table (object): Of pandas, polars or Arrow, a dict of columns, or an array or list, whose columns have no names.
-        dtype (torch.dtype): Of the data.
-        choose (callable, optional): Is asked with the names which columns are read: their places, or None for all.
+        table (object): A table of pandas, polars or Arrow, a dict of columns, or an array or list, whose columns have
+            no names.
+        dtype (torch.dtype): The dtype of the data.
+        choose (callable, optional): Receives the names and returns the positions of the columns to read, or None for
+            all.
 
     Returns:
         tuple: A Pair ``(N, columns)``, and a list of names, empty if there are none.
 
     Raises:
-        TypeError: A column holds no numbers.
+        TypeError: A column is not numeric.
         ValueError: The columns do not fit together.
-        RuntimeError: It is an Arrow table that is damaged.
+        RuntimeError: ``table`` is a damaged Arrow table.
 
     Example:
         >>> from masked_tensor.extend import data
@@ -151,13 +154,13 @@ def read_table(table: Any, dtype: torch.dtype, choose: Choose | None = None) -> 
 
 
 def sparse_tensor(values: Any) -> Any:
-    """A sparse matrix of scipy as the plain tensor that it is, whose other entries are 0.
+    """A scipy sparse matrix as a plain sparse tensor, whose other entries are 0.
 
     Args:
-        values (object): Anything.
+        values (object): Any object.
 
     Returns:
-        object: A sparse tensor, or ``values`` itself.
+        object: A sparse tensor, or ``values`` itself if it is not such a matrix.
 
     Example:
         >>> from masked_tensor.extend import data
@@ -168,14 +171,14 @@ def sparse_tensor(values: Any) -> Any:
 
 
 def has_nan_for_missing(values: object, pair: Pair) -> bool:
-    """Whether a container whose only word for missing is NaN, as pandas' columns of numpy's floats, holds a NaN.
+    """Whether a container that can only mark missing values as NaN, such as a numpy-backed pandas column, contains NaN.
 
     Args:
         values (object): The container.
-        pair (Pair): What :func:`read` or :func:`read_table` made of it.
+        pair (Pair): The result of :func:`read` or :func:`read_table` for it.
 
     Returns:
-        bool: False for other containers.
+        bool: False for all other containers.
 
     Example:
         >>> from masked_tensor.extend import data
@@ -186,15 +189,15 @@ def has_nan_for_missing(values: object, pair: Pair) -> bool:
 
 
 def stored_entries(x: Pair | Tensor, dim: int) -> tuple[Tensor, Tensor]:
-    """The valid stored entries of a sparse tensor: where they are along a dimension, and their values.
+    """The positions along a dimension, and the values, of the valid stored entries of a sparse tensor.
 
     Args:
-        x (Pair or Tensor): A pair of a sparse tensor of any shape and dtype and its mask, or a plain sparse tensor:
-            then all that is stored.
+        x (Pair or Tensor): A pair of a sparse tensor of any shape and dtype and its mask, or a plain sparse tensor, of
+            which all stored entries are valid.
         dim (int): The dimension.
 
     Returns:
-        tuple: int64 places ``(N,)``, and values ``(N,)`` in the dtype of ``x``.
+        tuple: int64 positions ``(N,)``, and values ``(N,)`` in the dtype of ``x``.
 
     Example:
         >>> from masked_tensor.extend import data
@@ -207,11 +210,11 @@ def stored_entries(x: Pair | Tensor, dim: int) -> tuple[Tensor, Tensor]:
 
 
 def set_buffers(module: torch.nn.Module, values: Mapping[str, Tensor | None]) -> None:
-    """Replaces buffers of a module all at once: an interrupt leaves all of the old ones or all of the new.
+    """Replace several buffers of a module at once: after an interrupt, all are old or all are new.
 
     Args:
-        module (torch.nn.Module): Has buffers of these names.
-        values (dict): A tensor or None for each name.
+        module (torch.nn.Module): A module with buffers of these names.
+        values (dict): The tensor, or None, for each name.
 
     Example:
         >>> from masked_tensor.extend import data
@@ -224,7 +227,7 @@ def set_buffers(module: torch.nn.Module, values: Mapping[str, Tensor | None]) ->
 
 
 def tree_leaves(tree: Any) -> list[Any]:
-    """What tuples, lists, dicts and other structures that torch knows hold, in their order.
+    """The leaves of nested tuples, lists, dicts and other structures that torch supports, in order.
 
     Args:
         tree (object): A structure, or a leaf.
@@ -241,14 +244,14 @@ def tree_leaves(tree: Any) -> list[Any]:
 
 
 def tree_map(function: Callable[[Any], Any], tree: Any) -> Any:
-    """The same structure, with what ``function`` makes of each leaf.
+    """The same structure, with ``function`` applied to each leaf.
 
     Args:
-        function (callable): Gets a leaf.
+        function (callable): Receives a leaf and returns the new one.
         tree (object): A structure, or a leaf.
 
     Returns:
-        object: A structure of the same kind.
+        object: A structure of the same type.
 
     Example:
         >>> from masked_tensor.extend import data

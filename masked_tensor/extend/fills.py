@@ -9,17 +9,17 @@ from ..shared.names import names_arguments
 
 @names_arguments
 def select(data: Tensor, mask: Tensor, fill: complex = 0) -> Tensor:
-    """``data`` where ``mask`` is True, a constant elsewhere; the gradient is 0 elsewhere.
+    """``data`` where ``mask`` is True, otherwise a constant, with gradient 0 there.
 
-    It is ``torch.where(mask, data, fill)`` in the dtype of ``data``, and faster on the CPU.
+    It equals ``torch.where(mask, data, fill)`` in the dtype of ``data``, and is faster on the CPU.
 
     Args:
         data (Tensor): Plain, of any shape and dtype.
         mask (Tensor): True = keep; bool, broadcastable to ``data``.
-        fill (number, optional): The constant, which ``data``'s dtype must hold.
+        fill (number, optional): The constant, which must fit the dtype of ``data``. Default: 0.
 
     Returns:
-        Tensor: ``data``'s shape and dtype.
+        Tensor: The shape and dtype of ``data``.
 
     Example:
         >>> from masked_tensor.extend import select
@@ -31,17 +31,17 @@ def select(data: Tensor, mask: Tensor, fill: complex = 0) -> Tensor:
 
 @names_arguments
 def guard(data: Tensor, mask: Tensor) -> Tensor:
-    """``data`` itself, whose gradient is set to 0 where ``mask`` is False.
+    """``data`` unchanged, with its gradient set to 0 where ``mask`` is False.
 
-    An operation whose derivative depends on its input needs it, because 0 times NaN is NaN. ``data`` is expanded to
-    the shape of ``mask`` first, so that the zeros are written before autograd sums over a broadcast dimension.
+    Call it before an operation whose derivative depends on its input, because 0 times NaN is NaN. ``data`` is expanded
+    to the shape of ``mask`` first, so that the gradient is set to 0 before autograd sums over broadcast dimensions.
 
     Args:
         data (Tensor): Plain, of any dtype, broadcastable to ``mask``.
-        mask (Tensor): True = the gradient passes; bool, any shape.
+        mask (Tensor): True = the gradient passes; bool, of any shape.
 
     Returns:
-        Tensor: ``mask``'s shape, ``data``'s dtype.
+        Tensor: The shape of ``mask``, the dtype of ``data``.
 
     Example:
         >>> from masked_tensor.extend import guard
@@ -55,12 +55,12 @@ def guard(data: Tensor, mask: Tensor) -> Tensor:
 
 @names_arguments
 def zero_masked(x: Pair) -> Tensor:
-    """The data of a pair with 0 where it is masked, forward and backward.
+    """The data of a pair, with 0 where it is masked; the gradient is 0 there as well.
 
-    An operation that mixes entries, such as a sum or a product of matrices, takes it.
+    Use it for an operation that combines entries, such as a sum or a matrix product.
 
     Args:
-        x (Pair): Data and mask.
+        x (Pair): The pair of data and mask.
 
     Returns:
         Tensor: The shape and dtype of ``x.data``.

@@ -17,22 +17,23 @@ def register_kernel(
     serves: Callable[..., str | None] | None = None,
     twice: Callable[..., Sequence[Any]] | None = None,
 ) -> None:
-    """Adds a kernel that is tried before the existing ones, which get the calls that it declines.
+    """Register a kernel, which is tried before the existing ones.
 
-    All functions get the tensors of the op (data and mask first), then its options. What is traced, wrapped by a
-    transform or on another device never reaches it. A kernel that is not made of torch's own ops is hidden from tracers
-    and counters, who are given the formula.
+    All functions receive the tensors of the operator (data and mask first), then its options. Calls that are traced,
+    wrapped by a transform or on another device do not reach it, and calls that it declines go to the other kernels. A
+    kernel that does not consist of torch's own operators is hidden from tracers and counters, which see the formula.
 
     Args:
-        op (str): The name that a rule asks for, such as ``"softmax"`` or ``"sum"``; ``explain`` with inputs names it. A
-            name with ``::`` is one that your own rules ask for, by :func:`run_kernel`.
-        device (str): The type of device, such as ``"cuda"``.
-        forward (callable): ``(*tensors, *options)`` to the result and a tuple of what backward is given.
-        backward (callable, optional): ``(saved, gradient, *options)`` to a gradient, or None, for each tensor; 0 under
-            the mask. Without it the kernel serves where nothing is differentiated.
-        serves (callable, optional): ``(*tensors, *options)`` to None, or to the reason why not. It reads no value.
-        twice (callable, optional): As ``backward``, in ops that autograd records, for second derivatives. Without it
-            the derivative of the formula is taken.
+        op (str): The name that a rule requests, such as ``"softmax"`` or ``"sum"``, which ``explain`` with inputs
+            shows. A name with ``::`` is for your own rules, which request it by :func:`run_kernel`.
+        device (str): The device type, such as ``"cuda"``.
+        forward (callable): ``(*tensors, *options)`` to the result and a tuple of values saved for backward.
+        backward (callable, optional): ``(saved, gradient, *options)`` to a gradient, 0 under the mask, or None for each
+            tensor. Without it, the kernel is used only where no gradient is needed.
+        serves (callable, optional): ``(*tensors, *options)`` to None, or to the reason why the call is declined. It
+            must not read values.
+        twice (callable, optional): As ``backward``, in operators that autograd records, for second derivatives. By
+            default the derivative of the formula is used.
 
     Raises:
         ValueError: No rule asks for a kernel of that name.
@@ -56,17 +57,17 @@ def register_kernel(
 
 
 def run_kernel(name: str, formula: Callable[..., Any], tensors: tuple[Tensor | None, ...], *options: Any) -> Any:
-    """The result of the kernel registered under that name, if it accepts the call, else of a formula.
+    """The result of the kernel registered under ``name`` if it accepts the call, otherwise of ``formula``.
 
-    A rule asks for it once, and names no device. The formula computes what is traced, wrapped by a transform or on a
-    device without a kernel, and gives second derivatives.
+    A rule calls it without naming a device. The formula is used in a trace, under a transform, on a device without a
+    kernel, and for second derivatives.
 
     Args:
-        name (str): Of the kernel, ``"library::name"``.
-        formula (callable): ``(*tensors, *options)`` to a tensor, or a tuple of tensors, by torch's own ops.
-        tensors (tuple of Tensor or None): The data, of any shape and dtype, whose device is asked for a kernel; then
-            the mask and others.
-        *options (object): What is not a tensor.
+        name (str): The name of the kernel, ``"library::name"``.
+        formula (callable): ``(*tensors, *options)`` to a tensor or a tuple of tensors, in torch's own operators.
+        tensors (tuple of Tensor or None): The data, of any shape and dtype, whose device selects the kernel; then the
+            mask and other tensors.
+        *options (object): The other arguments.
 
     Returns:
         Tensor or tuple: What ``formula`` returns, of the same shapes and dtypes.

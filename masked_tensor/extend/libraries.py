@@ -18,14 +18,14 @@ Function = Callable[..., Any]
 
 
 def replace(places: Sequence[Place], make: Callable[[Function], Function], *, optional: bool = False) -> None:
-    """Has each function become what ``make`` makes of it, also where it was imported by name before.
+    """Replace each function by ``make(function)``, even where it has already been imported by name.
 
-    A name that is gone is told by a MaskedSizeWarning when its module is imported.
+    If a name no longer exists, a MaskedSizeWarning is issued when its module is imported.
 
     Args:
         places (sequence of Place): The functions, all of one library.
-        make (callable): Gets a function, and returns what takes its place.
-        optional (bool, optional): Whether a name may be gone without a warning. Default: False.
+        make (callable): Receives a function, and returns its replacement.
+        optional (bool, optional): Whether names may be missing without a warning. Default: False.
 
     Example:
         >>> import sys, types
@@ -49,12 +49,12 @@ def replace(places: Sequence[Place], make: Callable[[Function], Function], *, op
 
 
 def when_each_imported(start: str, within: str, act: Callable[[Any], None]) -> None:
-    """Calls ``act`` with each module whose name begins with ``start`` and holds ``within``: now, or once imported.
+    """Call ``act`` on each module whose name starts with ``start`` and contains ``within``, now or when it is imported.
 
     Args:
-        start (str): Such as ``"transformers.models."``.
-        within (str): Such as ``".modeling_"``.
-        act (callable): Gets the module.
+        start (str): The start of the name, such as ``"transformers.models."``.
+        within (str): A part of the name, such as ``".modeling_"``.
+        act (callable): Receives the module.
 
     Example:
         >>> from masked_tensor.extend.libraries import when_each_imported

@@ -15,10 +15,10 @@ __all__ = ["MeanSetting", "excuse", "tell", "unwrapped", "where_taken"]
 
 
 class MeanSetting(Setting):
-    """A context in which means of masked losses are taken by its method ``divide``.
+    """A context whose method ``divide`` computes the means of masked losses.
 
-    Derive from it. ``begin()`` is called when it is entered and gives what ``with ... as`` gives; ``end(failed)`` is
-    called when it has been left.
+    It is a base class. ``begin()`` is called on entry and returns the value for ``with ... as``; ``end(failed)`` is
+    called after exit.
 
     Example:
         >>> from masked_tensor.extend.means import MeanSetting
@@ -54,10 +54,10 @@ class MeanSetting(Setting):
 
 
 def where_taken(total: Tensor) -> Literal["", "traced", "vmap", "checkpoint"]:
-    """Where a mean is taken that cannot be read, or that is taken once more: in a trace, in vmap, in a checkpoint.
+    """Where a mean is computed if its value cannot be read or is computed again: a trace, vmap or a checkpoint.
 
     Args:
-        total (Tensor): What :meth:`MeanSetting.divide` gets; 0-d, of floating point.
+        total (Tensor): The ``total`` of :meth:`MeanSetting.divide`; 0-d, floating point.
 
     Returns:
         str: ``"traced"``, ``"vmap"``, ``"checkpoint"``, or ``""``.
@@ -75,10 +75,10 @@ def where_taken(total: Tensor) -> Literal["", "traced", "vmap", "checkpoint"]:
 
 
 def unwrapped(x: Tensor) -> Tensor:
-    """The plain tensor inside of the wrappers of ``torch.func``, which outlives the transform.
+    """The plain tensor inside ``torch.func`` wrappers, which is valid after the transform.
 
     Args:
-        x (Tensor): Of any shape and dtype.
+        x (Tensor): Any shape and dtype.
 
     Returns:
         Tensor: The shape and dtype of ``x``.
@@ -93,10 +93,10 @@ def unwrapped(x: Tensor) -> Tensor:
 
 
 def excuse(mean: Tensor) -> None:
-    """A backward pass that reaches ``mean`` is not asked whether a loss has a valid entry: the whole is asked later.
+    """Exempt ``mean`` from the check for valid entries in a backward pass, which is made later for the whole.
 
     Args:
-        mean (Tensor): A part of a mean; 0-d, of floating point.
+        mean (Tensor): A part of a mean; 0-d, floating point.
 
     Example:
         >>> from masked_tensor.extend import means
@@ -106,14 +106,14 @@ def excuse(mean: Tensor) -> None:
 
 
 def tell(some: Tensor, text: str) -> None:
-    """Warns with ``text`` if ``some`` is False, without waiting for an accelerator; raises inside of ``mt.strict()``.
+    """Warn with ``text`` if ``some`` is False, without waiting for an accelerator; inside ``mt.strict()``, raise.
 
     Args:
         some (Tensor): Whether a loss has a valid entry; 0-d, bool.
-        text (str): What a MaskedLossWarning says.
+        text (str): The text of the MaskedLossWarning.
 
     Raises:
-        MaskedValueError: Inside of ``mt.strict()``, on one rank.
+        MaskedValueError: ``some`` is False, inside ``mt.strict()`` on one rank.
 
     Example:
         >>> from masked_tensor.extend import means

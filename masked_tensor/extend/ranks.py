@@ -23,10 +23,11 @@ __all__ = [
 
 
 def resolve_group(group: Any) -> Any:
-    """The ProcessGroup that a user names; None without ``torch.distributed``, where there is one rank.
+    """The ProcessGroup of a user's argument; None without ``torch.distributed``, where there is one rank.
 
     Args:
-        group (ProcessGroup or DeviceMesh or None): None is the default group. A mesh has one dimension, or all ranks.
+        group (ProcessGroup or DeviceMesh or None): The group; None is the default group. A mesh must have one dimension
+            or all ranks.
 
     Returns:
         ProcessGroup or None: The group.
@@ -43,13 +44,13 @@ def resolve_group(group: Any) -> Any:
 
 
 def group_size(group: Any) -> int:
-    """How many ranks a group has.
+    """The number of ranks of a group.
 
     Args:
-        group (ProcessGroup or None): What :func:`resolve_group` gave.
+        group (ProcessGroup or None): The result of :func:`resolve_group`.
 
     Returns:
-        int: 1 for None.
+        int: The number of ranks, 1 for None.
 
     Example:
         >>> from masked_tensor.extend import ranks
@@ -60,10 +61,10 @@ def group_size(group: Any) -> int:
 
 
 def group_device(group: Any) -> torch.device:
-    """Where numbers lie that a group sends and that belong to no tensor: on the CPU for gloo, on a GPU for NCCL.
+    """The device for numbers that a group communicates: the CPU for gloo, a GPU for NCCL.
 
     Args:
-        group (ProcessGroup): A group.
+        group (ProcessGroup): The group.
 
     Returns:
         torch.device: The device.
@@ -78,20 +79,20 @@ def group_device(group: Any) -> torch.device:
 
 
 def own_group(group: Any) -> Any:
-    """A group of the same ranks, with the same timeout, for the collectives of one library alone; it is made once.
+    """A separate group of the same ranks, with the same timeout, for the collectives of one library; created once.
 
-    All processes make that of all ranks, whose name they count alike. That of some is made by those alone, and its
-    name depends on how many groups a process has; where those differ they would wait for each other, and the group
-    itself is used.
+    Call it on all ranks of the group. The group of all ranks is created by all processes under the same name. A smaller
+    group is created by its ranks alone, and its name depends on the number of groups of a process; if these differ, the
+    ranks would wait for each other, so the group itself is returned.
 
     Args:
-        group (ProcessGroup or DeviceMesh or None): As in :func:`resolve_group`. All of its ranks call this.
+        group (ProcessGroup or DeviceMesh or None): As in :func:`resolve_group`.
 
     Returns:
-        ProcessGroup or None: The group, None without ``torch.distributed``.
+        ProcessGroup or None: The group; None without ``torch.distributed``.
 
     Raises:
-        ValueError: As :func:`resolve_group` does.
+        ValueError: A DeviceMesh has several dimensions and not all ranks.
 
     Example:
         >>> from masked_tensor.extend import ranks
@@ -102,13 +103,13 @@ def own_group(group: Any) -> Any:
 
 
 def group_timeout(group: Any) -> object:
-    """How long a collective of a group waits for the other ranks.
+    """The time that a collective of a group waits for the other ranks.
 
     Args:
-        group (ProcessGroup): A group.
+        group (ProcessGroup): The group.
 
     Returns:
-        object: A ``timedelta``, or None if it is not known.
+        object: A ``timedelta``, or None if it is unknown.
 
     Example:
         >>> from masked_tensor.extend import ranks
@@ -119,14 +120,14 @@ def group_timeout(group: Any) -> object:
 
 
 def check_data_ranks(group: Any, parameters: Iterable[Tensor] | None) -> None:
-    """Raises if FSDP2 adds up the gradients of parameters over other ranks than those of a group.
+    """Raise an error if FSDP2 sums the gradients of parameters over ranks other than those of a group.
 
     Args:
-        group (ProcessGroup or None): What :func:`resolve_group` gave.
-        parameters (iterable of Tensor): Of any shape and dtype; None: all that are trained.
+        group (ProcessGroup or None): The result of :func:`resolve_group`.
+        parameters (iterable of Tensor): Parameters of any shape and dtype. None: all that are trained.
 
     Raises:
-        RuntimeError: It does.
+        RuntimeError: FSDP2 sums over other ranks.
 
     Example:
         >>> from masked_tensor.extend import ranks
@@ -136,10 +137,10 @@ def check_data_ranks(group: Any, parameters: Iterable[Tensor] | None) -> None:
 
 
 def gradient_divisors() -> set[float]:
-    """What FSDP2 modules of this process were told to divide the sums of their gradients by.
+    """The gradient divide factors that were set on FSDP2 modules of this process.
 
     Returns:
-        set of float: Empty where nobody called ``set_gradient_divide_factor``.
+        set of float: The factors; empty if ``set_gradient_divide_factor`` was not called.
 
     Example:
         >>> from masked_tensor.extend import ranks
@@ -150,13 +151,13 @@ def gradient_divisors() -> set[float]:
 
 
 def sharded(parameters: Iterable[Tensor]) -> list[Tensor]:
-    """The parameters that get gradients: with FSDP2 a model holds whole ones between forward and backward.
+    """The parameters that receive gradients: with FSDP2, the shards instead of the whole parameters of a forward pass.
 
     Args:
-        parameters (iterable of Tensor): Of any shape and dtype, as ``model.parameters()`` gives them.
+        parameters (iterable of Tensor): Parameters of any shape and dtype, as from ``model.parameters()``.
 
     Returns:
-        list of Tensor: The shards of those that are held whole for a while, the others as they are.
+        list of Tensor: The shard of each parameter that is currently whole, and the others unchanged.
 
     Example:
         >>> from masked_tensor.extend import ranks

@@ -25,14 +25,14 @@ class Report(Setting):
 
 
 def packing_report() -> Report:
-    """A context that counts the ops that convert packed tensors to the padded layout.
+    """A context that counts the operators that convert packed tensors to the padded layout.
 
-    The counts are a dict from the op's name to its number of calls and the bytes they made. It is empty if every op had
-    a packed rule. Ops of the thread or asyncio task that enters the context are counted. As a decorator it has the
-    counts as its ``lines``.
+    The result is a dict from operator names to the number of calls and the bytes allocated, and is empty if every
+    operator had a packed rule. It counts the operators of the thread or asyncio task that enters the context. Used as a
+    decorator, it has the counts in its attribute ``lines``.
 
     Returns:
-        Report: A context manager, which gives the dict, and a decorator.
+        Report: A context manager, which returns the dict, and a decorator.
 
     Example:
         >>> x = mt.from_lengths(torch.ones(2, 3), [3, 1]).packed()

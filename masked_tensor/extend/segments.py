@@ -8,15 +8,15 @@ from ..shared.names import names_arguments
 
 
 class Segments:
-    """The segments of a reduction: which of the given values each result is made of.
+    """The segments of a reduction, which assign each value to a result.
 
-    A function of a sparse or packed reduction gets the valid values ``(N, ...)`` and their segments. Value ``i``
+    The function of a sparse or packed reduction receives the valid values ``(N, ...)`` and their segments. Value ``i``
     belongs to result ``ids[i]``. The function returns ``(number, ...)``, one row for each result.
 
     Attributes:
-        number (int): How many results there are.
+        number (int): The number of results.
         ids (Tensor): The result of each value; int64, shape ``(N,)``.
-        count (Tensor): How many values each result has; int64, shape ``(number, 1, ..., 1)``, which broadcasts.
+        count (Tensor): The number of values of each result; int64, shape ``(number, 1, ..., 1)``, which broadcasts.
 
     Example:
         >>> from masked_tensor.extend import Segments
@@ -35,7 +35,7 @@ class Segments:
 
     @names_arguments
     def sum(self, values: Tensor) -> Tensor:
-        """The sum of each segment, shape ``(number, ...)``; 0 for one without values.
+        """The sum of each segment, shape ``(number, ...)``; 0 for a segment without values.
 
         Args:
             values (Tensor): Of any real dtype, shape ``(N, ...)``.
@@ -53,7 +53,7 @@ class Segments:
 
     @names_arguments
     def max(self, values: Tensor) -> Tensor:
-        """The greatest value of each segment, shape ``(number, ...)``; 0 for one without values.
+        """The largest value of each segment, shape ``(number, ...)``; 0 for a segment without values.
 
         Args:
             values (Tensor): Of any real dtype, shape ``(N, ...)``.
@@ -71,7 +71,7 @@ class Segments:
 
     @names_arguments
     def min(self, values: Tensor) -> Tensor:
-        """The least value of each segment, shape ``(number, ...)``; 0 for one without values.
+        """The smallest value of each segment, shape ``(number, ...)``; 0 for a segment without values.
 
         Args:
             values (Tensor): Of any real dtype, shape ``(N, ...)``.
@@ -89,7 +89,7 @@ class Segments:
 
     @names_arguments
     def expand(self, results: Tensor) -> Tensor:
-        """The result of its segment for each value, shape ``(N, ...)``.
+        """The result of the segment of each value, shape ``(N, ...)``.
 
         Args:
             results (Tensor): Of any dtype, shape ``(number, ...)``.

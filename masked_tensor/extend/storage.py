@@ -34,17 +34,17 @@ def sparse_rule(
 ) -> Any:
     """Decorator that registers a function as the rule of an operator for sparse masked tensors.
 
-    The function gets each sparse argument as a :class:`Pair` of a sparse tensor and its sparse mask, and returns a
-    Pair. It is called if all arguments are what is declared here; other calls raise UnsupportedOpError, which names
-    ``to_dense()``. The function raises :class:`NoRule` for further calls that it does not serve.
+    The function receives each sparse argument as a :class:`Pair` of a sparse tensor and its sparse mask, and returns a
+    Pair. It is called if all arguments are as declared here; other calls raise UnsupportedOpError, which suggests
+    ``to_dense()``. The function raises :class:`NoRule` for further calls that it does not support.
 
     Args:
         rule (callable, optional): The function, where the decorator is used without arguments.
-        stored (sequence of str or int, optional): The arguments that must be sparse, by name or place. Without it this
-            is the first tensor.
+        stored (sequence of str or int, optional): The arguments that must be sparse, by name or position. Default: the
+            first tensor.
         masked (sequence of str or int, optional): The arguments that may be masked and must be strided.
-        free (sequence of str or int, optional): The arguments that may be anything. What is in none of the three must
-            be plain and strided.
+        free (sequence of str or int, optional): The arguments that may be anything. All arguments that are not listed
+            must be plain and strided.
 
     Returns:
         StorageRule: For ``register_rule(..., sparse=)``.
@@ -80,19 +80,18 @@ def packed_rule(
 ) -> Any:
     """Decorator that registers a function as the rule of an operator for packed masked tensors.
 
-    The function gets each packed argument as a :class:`Packed` record, other masked ones as a :class:`Pair`, and
-    returns a Packed, a Pair or a plain tensor. It is called if all arguments are what is declared here. For other
-    calls, and where it raises :class:`NoRule`, the tensors are unpacked and the ordinary rule runs.
+    The function receives each packed argument as a :class:`Packed` record and other masked ones as a :class:`Pair`, and
+    returns a Packed, a Pair or a plain tensor. It is called if all arguments are as declared here. For other calls, and
+    if it raises :class:`NoRule`, the tensors are unpacked and the ordinary rule runs.
 
     Args:
         rule (callable, optional): The function, where the decorator is used without arguments.
-        stored (sequence of str or int, optional): The arguments that must be packed, by name or place. Without it and
-            ``whole`` this is the first tensor.
-        whole (sequence of str or int, optional): The arguments that must be packed, and all of whose stored values must
-            be valid.
+        stored (sequence of str or int, optional): The arguments that must be packed, by name or position. Default
+            without ``whole``: the first tensor.
+        whole (sequence of str or int, optional): The arguments that must be packed, with all stored values valid.
         masked (sequence of str or int, optional): The arguments that may be masked and must not be packed.
-        free (sequence of str or int, optional): The arguments that may be anything. What is in none of the four must be
-            plain.
+        free (sequence of str or int, optional): The arguments that may be anything. All arguments that are not listed
+            must be plain.
 
     Returns:
         StorageRule: For ``register_rule(..., packed=)``.
@@ -122,15 +121,16 @@ def packed_rule(
 def pack_like(result: Any, like: Packed) -> Any:
     """The result of an operation on the values of a packed argument, as a packed tensor with the same padding.
 
-    For a result of another shape than ``like.values`` it raises :class:`NoRule`, so that the tensors are unpacked.
+    If the shape of ``result`` is not that of ``like.values``, it raises :class:`NoRule`, so that the tensors are
+    unpacked.
 
     Args:
-        result (Tensor or Pair): The shape of ``like.values``, any dtype; of a Pair some entries are masked. Or a tuple
+        result (Tensor or Pair): The shape of ``like.values``, any dtype; a Pair if some entries are masked, or a tuple
             of these.
         like (Packed): The packed argument.
 
     Returns:
-        Packed: ``result`` at the places of ``like``; or a tuple of these.
+        Packed: ``result`` with the padding of ``like``, or a tuple of these.
 
     Example:
         >>> from masked_tensor.extend import pack_like
@@ -143,14 +143,14 @@ def pack_like(result: Any, like: Packed) -> Any:
 
 @names_arguments
 def packed_features(dims: int = 1) -> StorageRule:
-    """The packed rule of an operator that works on the last dimensions and has a batch before them.
+    """The packed rule of an operator that works on the last dimensions, such as a linear layer or a norm.
 
-    Linear layers, norms and activations along features are such. The operator itself runs on the stored values
-    ``(N, ...)``; the strided rule runs on them where some are masked. The first argument is packed, the others are
-    plain. The result has as many dimensions as the argument; the last ones may have another size.
+    The operator runs on the stored values ``(N, ...)``; if some of them are masked, the strided rule does. The first
+    argument is packed, the others are plain. The result has as many dimensions as the argument; the last ones may have
+    another size.
 
     Args:
-        dims (int, optional): How many dimensions at the end the operator works on.
+        dims (int, optional): The number of dimensions at the end that the operator works on. Default: 1.
 
     Returns:
         StorageRule: For ``register_rule(..., packed=)``.
@@ -172,16 +172,15 @@ def packed_features(dims: int = 1) -> StorageRule:
 
 @names_arguments
 def sparse_reduction(function: SegmentFunction) -> StorageRule:
-    """The sparse rule of a reduction, made from a function on segments.
+    """The sparse rule of a reduction, made from a function of segments.
 
-    The operator's arguments that its rule calls ``dim`` and ``keepdim`` say what is reduced; without ``dim`` it is
-    everything. The others have the names that they have in the operator's schema, and are handed to ``function`` by
-    keyword.
+    The arguments that the operator's rule names ``dim`` and ``keepdim`` define the reduction; without ``dim``, all
+    entries are reduced. Other arguments are passed to ``function`` by keyword, under their names in the operator's
+    schema.
 
     Args:
-        function (callable): ``function(values, segments, **others)`` gets the valid values, shape ``(N,)``, and their
-            :class:`Segments`, and returns a tensor of shape ``(segments.number,)``. In half precision the values come
-            as float32.
+        function (callable): ``function(values, segments, **others)`` receives the valid values, shape ``(N,)`` (float32
+            for half precision), and their :class:`Segments`, and returns a tensor of shape ``(segments.number,)``.
 
     Returns:
         StorageRule: For ``register_rule(..., sparse=)``.
@@ -220,16 +219,16 @@ def sparse_reduction(function: SegmentFunction) -> StorageRule:
 
 @names_arguments
 def packed_reduction(function: SegmentFunction) -> StorageRule:
-    """The packed rule of a reduction, made from a function on segments.
+    """The packed rule of a reduction, made from a function of segments.
 
-    Over time each sequence is a segment. Over features, or over all dimensions, the operator itself runs on the stored
-    values. Over time and features together the tensor is unpacked. The arguments are read as
-    :func:`sparse_reduction` reads them.
+    A reduction over time has a segment for each sequence. Over features, or over all dimensions, the operator runs on
+    the stored values. Over time and features together, the tensor is unpacked. Arguments are read as in
+    :func:`sparse_reduction`.
 
     Args:
-        function (callable): ``function(values, segments, **others)`` gets the values of all tokens, shape
-            ``(N, features...)``, and their :class:`Segments`, and returns a tensor of shape
-            ``(segments.number, features...)``. In half precision the values come as float32.
+        function (callable): ``function(values, segments, **others)`` receives the values of all tokens, shape ``(N,
+            features...)`` (float32 for half precision), and their :class:`Segments`, and returns a tensor of shape
+            ``(segments.number, features...)``.
 
     Returns:
         StorageRule: For ``register_rule(..., packed=)``.

@@ -29,28 +29,30 @@ T = TypeVar("T", Tensor, MaskedTensor)
 __all__ = ['all', 'amax', 'amin', 'aminmax', 'any', 'argmax', 'argmin', 'average', 'batch_norm', 'bfill', 'binary_cross_entropy', 'binary_cross_entropy_with_logits', 'corrcoef', 'cosine_embedding_loss', 'count_nonzero', 'cov', 'cross_entropy', 'cummax', 'cummin', 'cumprod', 'cumsum', 'dist', 'ffill', 'gaussian_nll_loss', 'group_norm', 'hinge_embedding_loss', 'huber_loss', 'instance_norm', 'interpolate', 'kl_div', 'l1_loss', 'layer_norm', 'local_response_norm', 'log_prob', 'log_softmax', 'logaddexp', 'logcumsumexp', 'logsumexp', 'margin_ranking_loss', 'masked_fill', 'masked_fill_', 'masked_scatter', 'masked_scatter_', 'masked_select', 'max', 'mean', 'median', 'min', 'mode', 'mse_loss', 'multi_margin_loss', 'multilabel_margin_loss', 'multilabel_soft_margin_loss', 'nanmean', 'nanmedian', 'nanquantile', 'nansum', 'nll_loss', 'norm', 'normalize', 'poisson_nll_loss', 'prod', 'quantile', 'rankdata', 'rms_norm', 'rolling', 'scaled_dot_product_attention', 'shift', 'smooth_l1_loss', 'soft_margin_loss', 'softmax', 'softmin', 'std', 'std_mean', 'sum', 'triplet_margin_loss', 'unique', 'unique_consecutive', 'var', 'var_mean']
 
 def all(input: T, dim: Dim=None, keepdim: bool=False, *, mask: Tensor | None=None, fill_value: Number | None=None, min_count: int | None=None) -> T:
-    """Whether every valid entry along ``dim`` is not 0.
+    """Whether all valid entries along ``dim`` are nonzero.
 
-    A plain result is True where no entry is valid; that of a MaskedTensor is masked there.
+    Where no entry is valid, the result is True for a plain ``input`` and masked for a MaskedTensor.
 
     Args:
-        input (Tensor): Any shape, layout and dtype; plain, or a MaskedTensor, whose own mask counts, too.
-        dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` is all of them. ``axis`` is the
-            same.
-        keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Integers are read as ``mask != 0``.
+        input (Tensor): Any shape, layout and dtype; plain or a MaskedTensor.
+        dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` reduces all. ``axis`` is accepted
+            as well.
+        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well.
+        mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
+            to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
         fill_value (number, optional): The value of a result with too few valid entries.
-        min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
-            ``fill_value``, else NaN.
+        min_count (int, optional): The number of valid entries that a result requires. With fewer, it is masked for a
+            MaskedTensor, and ``fill_value`` (default: NaN) for a plain ``input``.
 
     Returns:
         Tensor: ``input``'s shape without ``dim``, bool. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
-        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
-            integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
+        TypeError: ``input`` is not a tensor.
+        TypeError: ``mask`` is not a plain bool or int tensor.
+        ValueError: ``mask`` does not broadcast to ``input``, or is on another device.
+        ValueError: ``fill_value`` does not fit an integer result.
+        ValueError: ``min_count`` requires NaN, which integer and bool results cannot hold: pass ``fill_value``.
         IndexError: ``dim`` is out of range.
 
     Example:
@@ -65,31 +67,32 @@ def all(input: T, dim: Dim=None, keepdim: bool=False, *, mask: Tensor | None=Non
 def amax(input: T, dim: Dim=None, keepdim: bool=False, *, dtype: torch.dtype | None=None, mask: Tensor | None=None, fill_value: Number | None=None, min_count: int | None=None) -> T:
     """The largest valid entry along ``dim``: ``max(x[valid])``.
 
-    A plain result is -inf (the smallest integer, False) where no entry is valid; that of a MaskedTensor is masked
-    there.
+    Where no entry is valid, the result is -inf (the smallest integer, False) for a plain ``input`` and masked for a
+    MaskedTensor.
 
     Args:
-        input (Tensor): Any shape and layout, any dtype but complex; plain, or a MaskedTensor, whose own mask counts,
-            too.
-        dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` is all of them. ``axis`` is the
-            same.
-        keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
+        input (Tensor): Any shape and layout, any dtype but complex; plain or a MaskedTensor.
+        dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` reduces all. ``axis`` is accepted
+            as well.
+        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Integers are read as ``mask != 0``.
+        mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
+            to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
         fill_value (number, optional): The value of a result with too few valid entries.
-        min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
-            ``fill_value``, else NaN.
+        min_count (int, optional): The number of valid entries that a result requires. With fewer, it is masked for a
+            MaskedTensor, and ``fill_value`` (default: NaN) for a plain ``input``.
 
     Returns:
         Tensor: ``input``'s shape without ``dim``, in its dtype. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
-        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
-            integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
+        TypeError: ``input`` is not a tensor.
+        TypeError: ``mask`` is not a plain bool or int tensor.
+        ValueError: ``mask`` does not broadcast to ``input``, or is on another device.
+        ValueError: ``fill_value`` does not fit an integer result.
+        ValueError: ``min_count`` requires NaN, which integer and bool results cannot hold: pass ``fill_value``.
         IndexError: ``dim`` is out of range or has size 0.
-        RuntimeError: ``input`` is complex, which has no order.
+        RuntimeError: ``input`` is complex, and complex numbers have no order.
 
     Example:
         >>> x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
@@ -103,30 +106,32 @@ def amax(input: T, dim: Dim=None, keepdim: bool=False, *, dtype: torch.dtype | N
 def amin(input: T, dim: Dim=None, keepdim: bool=False, *, dtype: torch.dtype | None=None, mask: Tensor | None=None, fill_value: Number | None=None, min_count: int | None=None) -> T:
     """The smallest valid entry along ``dim``: ``min(x[valid])``.
 
-    A plain result is inf (the largest integer, True) where no entry is valid; that of a MaskedTensor is masked there.
+    Where no entry is valid, the result is inf (the largest integer, True) for a plain ``input`` and masked for a
+    MaskedTensor.
 
     Args:
-        input (Tensor): Any shape and layout, any dtype but complex; plain, or a MaskedTensor, whose own mask counts,
-            too.
-        dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` is all of them. ``axis`` is the
-            same.
-        keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
+        input (Tensor): Any shape and layout, any dtype but complex; plain or a MaskedTensor.
+        dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` reduces all. ``axis`` is accepted
+            as well.
+        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Integers are read as ``mask != 0``.
+        mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
+            to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
         fill_value (number, optional): The value of a result with too few valid entries.
-        min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
-            ``fill_value``, else NaN.
+        min_count (int, optional): The number of valid entries that a result requires. With fewer, it is masked for a
+            MaskedTensor, and ``fill_value`` (default: NaN) for a plain ``input``.
 
     Returns:
         Tensor: ``input``'s shape without ``dim``, in its dtype. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
-        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
-            integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
+        TypeError: ``input`` is not a tensor.
+        TypeError: ``mask`` is not a plain bool or int tensor.
+        ValueError: ``mask`` does not broadcast to ``input``, or is on another device.
+        ValueError: ``fill_value`` does not fit an integer result.
+        ValueError: ``min_count`` requires NaN, which integer and bool results cannot hold: pass ``fill_value``.
         IndexError: ``dim`` is out of range or has size 0.
-        RuntimeError: ``input`` is complex, which has no order.
+        RuntimeError: ``input`` is complex, and complex numbers have no order.
 
     Example:
         >>> x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
@@ -141,31 +146,32 @@ def amin(input: T, dim: Dim=None, keepdim: bool=False, *, dtype: torch.dtype | N
 def aminmax(input: MaskedTensor, dim: Dim=None, *, keepdim: bool=False, mask: Tensor | None=None, fill_value: Number | None=None, min_count: int | None=None) -> methods._aminmax_result:
     """The smallest and the largest valid entry along ``dim``.
 
-    Where no entry is valid, plain results are those of :func:`amin` and :func:`amax`; those of a MaskedTensor are
-    masked.
+    Where no entry is valid, the results are those of :func:`amin` and :func:`amax` for a plain ``input`` and masked for
+    a MaskedTensor.
 
     Args:
-        input (Tensor): Any shape and layout, any dtype but complex; plain, or a MaskedTensor, whose own mask counts,
-            too.
-        dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` is all of them. ``axis`` is the
-            same.
-        keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Integers are read as ``mask != 0``.
+        input (Tensor): Any shape and layout, any dtype but complex; plain or a MaskedTensor.
+        dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` reduces all. ``axis`` is accepted
+            as well.
+        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well.
+        mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
+            to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
         fill_value (number, optional): The value of a result with too few valid entries.
-        min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
-            ``fill_value``, else NaN.
+        min_count (int, optional): The number of valid entries that a result requires. With fewer, it is masked for a
+            MaskedTensor, and ``fill_value`` (default: NaN) for a plain ``input``.
 
     Returns:
         tuple: A named tuple ``(min, max)``, each of ``input``'s shape without ``dim``, in its dtype. MaskedTensors if
         ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
-        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
-            integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
+        TypeError: ``input`` is not a tensor.
+        TypeError: ``mask`` is not a plain bool or int tensor.
+        ValueError: ``mask`` does not broadcast to ``input``, or is on another device.
+        ValueError: ``fill_value`` does not fit an integer result.
+        ValueError: ``min_count`` requires NaN, which integer and bool results cannot hold: pass ``fill_value``.
         IndexError: ``dim`` is out of range or has size 0.
-        RuntimeError: ``input`` is complex, which has no order.
+        RuntimeError: ``input`` is complex, and complex numbers have no order.
 
     Example:
         >>> x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
@@ -181,28 +187,30 @@ def aminmax(input: MaskedTensor, dim: Dim=None, *, keepdim: bool=False, mask: Te
 @overload
 def aminmax(input: Tensor, dim: Dim=None, *, keepdim: bool=False, mask: Tensor | None=None, fill_value: Number | None=None, min_count: int | None=None) -> torch.return_types.aminmax: ...
 def any(input: T, dim: Dim=None, keepdim: bool=False, *, mask: Tensor | None=None, fill_value: Number | None=None, min_count: int | None=None) -> T:
-    """Whether a valid entry along ``dim`` is not 0.
+    """Whether any valid entry along ``dim`` is nonzero.
 
-    A plain result is False where no entry is valid; that of a MaskedTensor is masked there.
+    Where no entry is valid, the result is False for a plain ``input`` and masked for a MaskedTensor.
 
     Args:
-        input (Tensor): Any shape, layout and dtype; plain, or a MaskedTensor, whose own mask counts, too.
-        dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` is all of them. ``axis`` is the
-            same.
-        keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Integers are read as ``mask != 0``.
+        input (Tensor): Any shape, layout and dtype; plain or a MaskedTensor.
+        dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` reduces all. ``axis`` is accepted
+            as well.
+        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well.
+        mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
+            to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
         fill_value (number, optional): The value of a result with too few valid entries.
-        min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
-            ``fill_value``, else NaN.
+        min_count (int, optional): The number of valid entries that a result requires. With fewer, it is masked for a
+            MaskedTensor, and ``fill_value`` (default: NaN) for a plain ``input``.
 
     Returns:
         Tensor: ``input``'s shape without ``dim``, bool. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
-        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
-            integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
+        TypeError: ``input`` is not a tensor.
+        TypeError: ``mask`` is not a plain bool or int tensor.
+        ValueError: ``mask`` does not broadcast to ``input``, or is on another device.
+        ValueError: ``fill_value`` does not fit an integer result.
+        ValueError: ``min_count`` requires NaN, which integer and bool results cannot hold: pass ``fill_value``.
         IndexError: ``dim`` is out of range.
 
     Example:
@@ -217,29 +225,31 @@ def any(input: T, dim: Dim=None, keepdim: bool=False, *, mask: Tensor | None=Non
 def argmax(input: T, dim: int | None=None, keepdim: bool=False, *, mask: Tensor | None=None, fill_value: Number | None=None, min_count: int | None=None) -> T:
     """The position of the largest valid entry along ``dim``, or in the flattened input.
 
-    It is never that of a masked entry. Where no entry is valid, a plain result is 0 and that of a MaskedTensor is
-    masked.
+    A masked entry is never selected. Where no entry is valid, the result is 0 for a plain ``input`` and masked for a
+    MaskedTensor.
 
     Args:
-        input (Tensor): Integer or floating point, of any shape and layout; plain, or a MaskedTensor, whose own mask
-            counts, too.
-        dim (int, optional): The dimension to reduce; None is all of them. ``axis`` is the same.
-        keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Integers are read as ``mask != 0``.
+        input (Tensor): Integer or floating point, of any shape and layout; plain or a MaskedTensor.
+        dim (int, optional): The dimension to reduce; None reduces all. ``axis`` is accepted as well.
+        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well.
+        mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
+            to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
         fill_value (number, optional): The value of a result with too few valid entries.
-        min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
-            ``fill_value``.
+        min_count (int, optional): The number of valid entries that a result requires. With fewer, it is masked for a
+            MaskedTensor, and ``fill_value`` for a plain ``input``.
 
     Returns:
         Tensor: ``input``'s shape without ``dim``, int64. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, ``mask`` is not a plain bool or int tensor, or ``dim`` is not an int.
-        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
-            integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
+        TypeError: ``input`` is not a tensor.
+        TypeError: ``mask`` is not a plain bool or int tensor.
+        TypeError: ``dim`` is not an int.
+        ValueError: ``mask`` does not broadcast to ``input``, or is on another device.
+        ValueError: ``fill_value`` does not fit an integer result.
+        ValueError: ``min_count`` requires NaN, which integer and bool results cannot hold: pass ``fill_value``.
         IndexError: ``dim`` is out of range or has size 0.
-        RuntimeError: ``input`` is complex, which has no order, or bool.
+        RuntimeError: ``input`` is complex or bool.
 
     Example:
         >>> x = torch.tensor([5.0, -float("inf")])
@@ -252,29 +262,31 @@ def argmax(input: T, dim: int | None=None, keepdim: bool=False, *, mask: Tensor 
 def argmin(input: T, dim: int | None=None, keepdim: bool=False, *, mask: Tensor | None=None, fill_value: Number | None=None, min_count: int | None=None) -> T:
     """The position of the smallest valid entry along ``dim``, or in the flattened input.
 
-    It is never that of a masked entry. Where no entry is valid, a plain result is 0 and that of a MaskedTensor is
-    masked.
+    A masked entry is never selected. Where no entry is valid, the result is 0 for a plain ``input`` and masked for a
+    MaskedTensor.
 
     Args:
-        input (Tensor): Integer or floating point, of any shape and layout; plain, or a MaskedTensor, whose own mask
-            counts, too.
-        dim (int, optional): The dimension to reduce; None is all of them. ``axis`` is the same.
-        keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Integers are read as ``mask != 0``.
+        input (Tensor): Integer or floating point, of any shape and layout; plain or a MaskedTensor.
+        dim (int, optional): The dimension to reduce; None reduces all. ``axis`` is accepted as well.
+        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well.
+        mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
+            to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
         fill_value (number, optional): The value of a result with too few valid entries.
-        min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
-            ``fill_value``.
+        min_count (int, optional): The number of valid entries that a result requires. With fewer, it is masked for a
+            MaskedTensor, and ``fill_value`` for a plain ``input``.
 
     Returns:
         Tensor: ``input``'s shape without ``dim``, int64. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, ``mask`` is not a plain bool or int tensor, or ``dim`` is not an int.
-        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
-            integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
+        TypeError: ``input`` is not a tensor.
+        TypeError: ``mask`` is not a plain bool or int tensor.
+        TypeError: ``dim`` is not an int.
+        ValueError: ``mask`` does not broadcast to ``input``, or is on another device.
+        ValueError: ``fill_value`` does not fit an integer result.
+        ValueError: ``min_count`` requires NaN, which integer and bool results cannot hold: pass ``fill_value``.
         IndexError: ``dim`` is out of range or has size 0.
-        RuntimeError: ``input`` is complex, which has no order, or bool.
+        RuntimeError: ``input`` is complex or bool.
 
     Example:
         >>> mt.argmin(torch.tensor([1, 5, 3]), 0, mask=torch.tensor([False, True, True]))
@@ -286,28 +298,30 @@ def argmin(input: T, dim: int | None=None, keepdim: bool=False, *, mask: Tensor 
 def average(input: T, dim: Dim=None, weights: Tensor | None=None, *, keepdim: bool=False, mask: Tensor | None=None, fill_value: Number | None=None) -> T:
     """The weighted mean of the valid entries along ``dim``: ``sum(weights * x) / sum(weights)``.
 
-    An entry counts where ``input`` and its weight are valid. Where none does, a plain result is NaN and that of a
-    MaskedTensor is masked. Weights that add up to 0 give the quotient (NaN or inf). Gradients flow to both. Without
-    weights it is :func:`mean`.
+    An entry counts if ``input`` and its weight are valid. Where no entry counts, the result is NaN for a plain
+    ``input`` and masked for a MaskedTensor; weights with sum 0 result in NaN or inf. Gradients flow to both. Without
+    ``weights`` this is :func:`mean`.
 
     Args:
-        input (Tensor): Floating point or complex, of any shape, strided; plain, or a MaskedTensor, whose own mask
-            counts, too.
-        dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` is all of them.
+        input (Tensor): Floating point or complex, of any shape, strided; plain or a MaskedTensor.
+        dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` reduces all.
         weights (Tensor, optional): Any dtype, broadcastable to ``input``, or 1-D with one entry per position along
             ``dim``; plain or a MaskedTensor.
-        keepdim (bool, optional): Keep reduced dimensions with size 1.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Integers are read as ``mask != 0``.
+        keepdim (bool, optional): Keep the reduced dimensions with size 1.
+        mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
+            to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
         fill_value (number, optional): The value of a result without a valid entry.
 
     Returns:
         Tensor: ``input``'s shape without ``dim``, in the dtype of ``weights * input``. A MaskedTensor if ``input`` or
-        ``weights`` is one and there is no ``fill_value``.
+        ``weights`` is one and ``fill_value`` is not given.
 
     Raises:
-        TypeError: ``input`` or ``weights`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
-        ValueError: ``weights`` or ``mask`` does not broadcast to ``input``, or ``mask`` lies on another device.
+        TypeError: ``input`` is not a tensor.
+        TypeError: ``mask`` is not a plain bool or int tensor.
+        TypeError: ``weights`` is not a tensor.
+        ValueError: ``mask`` does not broadcast to ``input``, or is on another device.
+        ValueError: ``weights`` does not broadcast to ``input``.
         IndexError: ``dim`` is out of range.
         RuntimeError: ``input`` is neither floating point nor complex.
         UnsupportedOpError: ``input`` is sparse and ``weights`` are given.
@@ -323,32 +337,33 @@ def average(input: T, dim: Dim=None, weights: Tensor | None=None, *, keepdim: bo
 def batch_norm(input: T, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None=None, bias: Tensor | None=None, training: bool=False, momentum: float=0.1, eps: float=1e-05, *, mask: Tensor | None=None) -> T:
     """Batch normalization with the mean and variance of the valid entries of each channel.
 
-    It is ``(x - mean) / sqrt(var + eps)``. While training, the running statistics are those of the valid entries, too,
-    the variance with ``n / (n - 1)``, where ``n`` is their number in a channel. A plain result is 0 where an entry is
-    masked; that of a MaskedTensor is masked there.
+    The result is ``(x - mean) / sqrt(var + eps)``. In training, the running statistics are updated from the valid
+    entries as well, with the variance scaled by ``n / (n - 1)``, where ``n`` is their number in a channel. Masked
+    entries are 0 in a plain result and stay masked in a MaskedTensor.
 
     Args:
-        input (Tensor): ``(N, C, *)``, floating point, of any layout; plain, or a MaskedTensor, whose own mask counts,
-            too.
+        input (Tensor): ``(N, C, *)``, floating point, of any layout; plain or a MaskedTensor.
         running_mean (Tensor): ``(C,)``, in ``input``'s dtype, updated in place while training; or None.
         running_var (Tensor): ``(C,)``, in ``input``'s dtype, updated in place while training; or None.
         weight (Tensor, optional): ``(C,)``, in ``input``'s dtype, plain: multiplies the result.
         bias (Tensor, optional): ``(C,)``, in ``input``'s dtype, plain: added to the result.
-        training (bool, optional): Normalize with the statistics of ``input``; False takes the running ones.
+        training (bool, optional): Normalize with the statistics of ``input``; False uses the running statistics.
+            Default: False.
         momentum (float, optional): The weight of new statistics in the running ones.
-        eps (float, optional): Added to the variance.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Integers are read as ``mask != 0``.
+        eps (float, optional): Added to the variance for numerical stability.
+        mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
+            to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
 
     Returns:
         Tensor: ``input``'s shape and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, ``mask`` is not a plain bool or int tensor, or ``input`` is sparse and a
-            parameter is not plain and strided.
-        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
-        RuntimeError: There are no running statistics and ``training`` is False, or one does not have one entry per
-            channel.
+        TypeError: ``input`` is not a tensor.
+        TypeError: ``mask`` is not a plain bool or int tensor.
+        TypeError: ``input`` is sparse and a parameter is not plain and strided.
+        ValueError: ``mask`` does not broadcast to ``input``, or is on another device.
+        RuntimeError: ``training`` is False and there are no running statistics.
+        RuntimeError: A parameter or statistic does not have one entry per channel.
         UnsupportedOpError: A parameter is masked and sparse.
 
     Example:
@@ -367,34 +382,38 @@ def batch_norm(input: T, running_mean: Tensor | None, running_var: Tensor | None
 def bfill(input: T, dim: int | None=None, *, lengths: Lengths=None, padding_side: Side='right', limit: int | None=None, limit_area: Area | None=None, mask: Tensor | None=None, fill_value: Number | None=None) -> T:
     """A time series in which each masked entry has the value of the next valid entry after it.
 
-    Entries after the last valid one stay masked. Gradients flow to the entry whose value was taken.
+    Entries after the last valid one stay masked, and so does padding. Gradients flow to the entry whose value was used.
 
     Args:
-        input (Tensor): Any dtype and any shape but 0-d, strided; a MaskedTensor, or plain with ``mask``. Without one
-            nothing is filled, with a UserWarning: NaN is a value.
-        dim (int, optional): The dimension of time: 1 for (batch, time, ...). It may be left out of a series of one
-            dimension alone. ``axis`` is the same.
-        lengths (Tensor or str, optional): How many steps of each sequence exist: integers ``(B,)``, or a list of int.
-            The others are padding, which stays masked. ``"full"``: nothing is padding. Masked input needs it for any
-            ``dim`` but 0, and for more than two dimensions. The batch is dimension 0, or 1 if ``dim`` is 0.
-        padding_side (str, optional): ``"right"`` or ``"left"``: where the padding is.
-        limit (int, optional): The largest number of steps that a value is carried.
+        input (Tensor): Any dtype and any shape but 0-d, strided; a MaskedTensor, or plain with ``mask``. Without a mask
+            nothing is filled and a UserWarning is issued: NaN is a valid value.
+        dim (int, optional): The time dimension, such as 1 for ``(batch, time, ...)``; optional only for 1-D input.
+            ``axis`` is accepted as well.
+        lengths (Tensor or str, optional): The number of steps of each sequence: integers ``(B,)`` or a list of int;
+            ``"full"`` if there is no padding. Required for masked input unless ``dim`` is 0 and there are at most two
+            dimensions; the batch dimension is 0, or 1 if ``dim`` is 0.
+        padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``.
+        limit (int, optional): The largest number of steps that a value is carried. Default: no limit.
         limit_area (str, optional): ``"inside"`` fills only between valid entries, ``"outside"`` only before the first.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Integers are read as ``mask != 0``.
-        fill_value (number, optional): The value of the entries that stay masked. Without it they are NaN in a plain
-            result.
+            Default: both.
+        mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
+            to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
+        fill_value (number, optional): The value of the entries that stay masked. Default: NaN in a plain result.
 
     Returns:
         Tensor: ``input``'s shape and dtype. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, ``mask`` is not a plain bool or int tensor, or ``lengths`` are not
-            integers.
-        ValueError: ``limit`` is below 1, a choice is not one of the allowed values, ``input`` is 0-d, has several
-            dimensions and no ``dim``, or may be padded and has no ``lengths``; these are not one number from 0 to T for
-            each sequence, or a step past an end is valid; ``mask`` does not broadcast to ``input`` or lies on another
-            device, or a plain result of integers needs ``fill_value``.
+        TypeError: ``input`` is not a tensor.
+        TypeError: ``mask`` is not a plain bool or int tensor.
+        TypeError: ``lengths`` are not integers.
+        ValueError: ``mask`` does not broadcast to ``input``, or is on another device.
+        ValueError: ``input`` is masked and may be padded, and ``lengths`` are not given.
+        ValueError: ``input`` is 0-d, or has several dimensions and no ``dim``.
+        ValueError: ``lengths`` are not one number from 0 to T for each sequence.
+        ValueError: A step past the end of its sequence is valid.
+        ValueError: ``limit`` is below 1, or ``padding_side`` or ``limit_area`` is not one of the values above.
+        ValueError: A plain result of integers needs ``fill_value``.
         IndexError: ``dim`` is out of range.
         UnsupportedOpError: ``input`` is sparse.
 
@@ -410,32 +429,33 @@ def bfill(input: T, dim: int | None=None, *, lengths: Lengths=None, padding_side
     """
 @overload
 def binary_cross_entropy(input: MaskedTensor, target: Tensor, weight: Tensor | None=None, *, reduction: str='mean', mask: Tensor | None=None, target_mask: Tensor | None=None, fill_value: Number | None=None) -> MaskedTensor:
-    """The binary cross entropy of probabilities, over the valid entries.
+    """The binary cross entropy of probabilities over the valid entries.
 
-    It is ``-(target * log(input) + (1 - target) * log(1 - input))``. An entry counts where ``input`` and ``target`` are
-    both valid.
+    The loss is ``-(target * log(input) + (1 - target) * log(1 - input))``. An entry counts if ``input`` and ``target``
+    are both valid.
 
     Args:
         input (Tensor): Probabilities, floating point, of any shape; plain or a MaskedTensor.
         target (Tensor): Floating point, broadcastable to ``input``; plain or a MaskedTensor.
-        weight (Tensor, optional): Broadcastable to ``input``, in its dtype: multiplies the loss of each entry. The
-            divisor of a mean stays the number of valid entries, as in torch.
+        weight (Tensor, optional): Broadcastable to ``input``, in its dtype: multiplies the loss of each entry. A mean
+            is divided by the number of valid entries, as in torch.
         reduction (str, optional): ``"mean"`` divides the sum by the number of valid entries, ``"sum"`` does not,
-            ``"none"`` gives the loss of each entry.
+            ``"none"`` returns the loss of each entry.
         mask (Tensor, optional): True = valid entry of ``input``; bool, of any layout, broadcastable to it.
         target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
-        fill_value (number, optional): The loss if nothing is valid; by default NaN for a mean and 0 for a sum.
+        fill_value (number, optional): The loss if no entry is valid; by default NaN for a mean and 0 for a sum.
 
     Returns:
-        Tensor: A 0-d loss in ``input``'s dtype, or with ``reduction="none"`` one of ``input``'s shape, 0 where an entry
-        is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
+        Tensor: A 0-d loss in ``input``'s dtype; with ``reduction="none"`` of ``input``'s shape, 0 at masked entries. A
+        MaskedTensor if an operand is one, masked if no entry is valid.
 
     Raises:
-        TypeError: An operand is not a tensor, or a mask is not a plain bool or int tensor.
-        ValueError: ``reduction`` is not one of the allowed values, or a mask does not broadcast to its operand or lies
-            on another device.
+        TypeError: An operand is not a tensor.
+        TypeError: A mask is not a plain bool or int tensor.
+        ValueError: A mask does not broadcast to its operand, or is on another device.
+        ValueError: ``reduction`` is not one of the values above.
         RuntimeError: The shapes do not broadcast, or a valid entry of ``input`` is not a probability.
-        UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
+        UnsupportedOpError: An operand is sparse and the loss is not implemented for it.
 
     Example:
         >>> y, m = torch.tensor([1.0, 9.0]), torch.tensor([True, False])
@@ -451,33 +471,34 @@ def binary_cross_entropy(input: Tensor, target: MaskedTensor, weight: Tensor | N
 def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None=None, *, reduction: str='mean', mask: Tensor | None=None, target_mask: Tensor | None=None, fill_value: Number | None=None) -> Tensor: ...
 @overload
 def binary_cross_entropy_with_logits(input: MaskedTensor, target: Tensor, weight: Tensor | None=None, *, pos_weight: Tensor | None=None, reduction: str='mean', mask: Tensor | None=None, target_mask: Tensor | None=None, fill_value: Number | None=None) -> MaskedTensor:
-    """The binary cross entropy of ``sigmoid(input)``, over the valid entries.
+    """The binary cross entropy of ``sigmoid(input)`` over the valid entries.
 
-    An entry counts where ``input`` and ``target`` are both valid.
+    An entry counts if ``input`` and ``target`` are both valid.
 
     Args:
         input (Tensor): Logits, floating point, of any shape; plain or a MaskedTensor.
         target (Tensor): Floating point, broadcastable to ``input``; plain or a MaskedTensor.
-        weight (Tensor, optional): Broadcastable to ``input``, in its dtype: multiplies the loss of each entry. The
-            divisor of a mean stays the number of valid entries, as in torch.
+        weight (Tensor, optional): Broadcastable to ``input``, in its dtype: multiplies the loss of each entry. A mean
+            is divided by the number of valid entries, as in torch.
         pos_weight (Tensor, optional): Broadcastable to ``input``, in its dtype: multiplies the loss of positive
             targets.
         reduction (str, optional): ``"mean"`` divides the sum by the number of valid entries, ``"sum"`` does not,
-            ``"none"`` gives the loss of each entry.
+            ``"none"`` returns the loss of each entry.
         mask (Tensor, optional): True = valid entry of ``input``; bool, of any layout, broadcastable to it.
         target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
-        fill_value (number, optional): The loss if nothing is valid; by default NaN for a mean and 0 for a sum.
+        fill_value (number, optional): The loss if no entry is valid; by default NaN for a mean and 0 for a sum.
 
     Returns:
-        Tensor: A 0-d loss in ``input``'s dtype, or with ``reduction="none"`` one of ``input``'s shape, 0 where an entry
-        is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
+        Tensor: A 0-d loss in ``input``'s dtype; with ``reduction="none"`` of ``input``'s shape, 0 at masked entries. A
+        MaskedTensor if an operand is one, masked if no entry is valid.
 
     Raises:
-        TypeError: An operand is not a tensor, or a mask is not a plain bool or int tensor.
-        ValueError: ``reduction`` is not one of the allowed values, or a mask does not broadcast to its operand or lies
-            on another device.
+        TypeError: An operand is not a tensor.
+        TypeError: A mask is not a plain bool or int tensor.
+        ValueError: A mask does not broadcast to its operand, or is on another device.
+        ValueError: ``reduction`` is not one of the values above.
         RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
-        UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
+        UnsupportedOpError: An operand is sparse and the loss is not implemented for it.
 
     Example:
         >>> y, m = torch.tensor([1.0, 9.0]), torch.tensor([True, False])
@@ -492,25 +513,28 @@ def binary_cross_entropy_with_logits(input: Tensor, target: MaskedTensor, weight
 @overload
 def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None=None, *, pos_weight: Tensor | None=None, reduction: str='mean', mask: Tensor | None=None, target_mask: Tensor | None=None, fill_value: Number | None=None) -> Tensor: ...
 def corrcoef(input: T, *, mask: Tensor | None=None, fill_value: Number | None=None, min_count: int | None=None) -> T:
-    """The correlation matrix, each entry over the observations at which both variables are valid.
+    """The correlation matrix, each entry over the observations in which both variables are valid.
 
-    Where these are fewer than 2, a plain result is NaN, and that of a MaskedTensor is masked.
+    With fewer than two such observations, the result is NaN for a plain ``input`` and masked for a MaskedTensor.
 
     Args:
-        input (Tensor): ``(V, N)``, a row for each variable, or ``(N,)``; any dtype; plain, or a MaskedTensor, whose
-            own mask counts, too.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Integers are read as ``mask != 0``.
+        input (Tensor): ``(V, N)``, one row per variable, or ``(N,)``; any dtype; plain or a MaskedTensor.
+        mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
+            to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
         fill_value (number, optional): The value of an entry with too few observations.
-        min_count (int, optional): How many common observations an entry needs, as pandas' ``min_periods``.
+        min_count (int, optional): The number of common observations that an entry requires, as ``min_periods`` in
+            pandas.
 
     Returns:
-        Tensor: ``(V, V)``, or 0-d for one variable; in ``input``'s dtype, for integers in the default one. A
+        Tensor: ``(V, V)``, or 0-d for one variable; in ``input``'s dtype, or the default dtype for integers. A
         MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
-        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
+        TypeError: ``input`` is not a tensor.
+        TypeError: ``mask`` is not a plain bool or int tensor.
+        ValueError: ``fill_value`` does not fit an integer result.
+        ValueError: ``min_count`` requires NaN, which integer and bool results cannot hold: pass ``fill_value``.
+        ValueError: ``mask`` does not broadcast to ``input``, or is on another device.
         RuntimeError: ``input`` has more than two dimensions.
         UnsupportedOpError: ``input`` is sparse.
 
@@ -527,31 +551,32 @@ def corrcoef(input: T, *, mask: Tensor | None=None, fill_value: Number | None=No
 def cosine_embedding_loss(input1: MaskedTensor, input2: Tensor, target: Tensor, margin: float=0.0, *, reduction: str='mean', mask: Tensor | None=None, target_mask: Tensor | None=None, fill_value: Number | None=None) -> MaskedTensor:
     """The cosine embedding loss of pairs of vectors, over the features that are valid in both.
 
-    It is ``1 - cos(input1, input2)`` where ``target`` is 1, and ``max(0, cos(input1, input2) - margin)`` where it is
-    -1.
+    The loss is ``1 - cos(input1, input2)`` where ``target`` is 1, and ``max(0, cos(input1, input2) - margin)`` where it
+    is -1.
 
     Args:
         input1 (Tensor): ``(N, D)`` or ``(D,)``, floating point; plain or a MaskedTensor.
         input2 (Tensor): ``(N, D)`` or ``(D,)``, floating point; plain or a MaskedTensor.
-        target (Tensor): 1 for like vectors, -1 for unlike ones: ``(N,)`` or 0-d, of any dtype; plain or a MaskedTensor.
-        margin (float, optional): The largest cosine of unlike vectors that is not penalized.
+        target (Tensor): 1 for similar vectors, -1 for dissimilar ones: ``(N,)`` or 0-d, of any dtype; plain or a
+            MaskedTensor.
+        margin (float, optional): The largest cosine of dissimilar vectors that is not penalized.
         reduction (str, optional): ``"mean"`` divides the sum by the number of valid pairs, ``"sum"`` does not,
-            ``"none"`` gives the loss of each pair.
+            ``"none"`` returns the loss of each pair.
         mask (Tensor, optional): True = valid entry of ``input1``; bool, of any layout, broadcastable to it.
         target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
-        fill_value (number, optional): The loss if nothing is valid; by default NaN for a mean and 0 for a sum.
+        fill_value (number, optional): The loss if no entry is valid; by default NaN for a mean and 0 for a sum.
 
     Returns:
-        Tensor: A 0-d loss in the dtype of the first operand, or with ``reduction="none"`` one of shape ``(N,)``, 0
-        where nothing of a sample is valid. A MaskedTensor if an operand is one; then a loss of which nothing is valid
-        is masked.
+        Tensor: A 0-d loss in the dtype of the first operand; with ``reduction="none"`` of shape ``(N,)``, 0 for samples
+        without a valid entry. A MaskedTensor if an operand is one, masked if no entry is valid.
 
     Raises:
-        TypeError: An operand is not a tensor, or a mask is not a plain bool or int tensor.
-        ValueError: ``reduction`` is not one of the allowed values, or a mask does not broadcast to its operand or lies
-            on another device.
+        TypeError: An operand is not a tensor.
+        TypeError: A mask is not a plain bool or int tensor.
+        ValueError: A mask does not broadcast to its operand, or is on another device.
+        ValueError: ``reduction`` is not one of the values above.
         RuntimeError: The shapes do not broadcast, or ``input1`` is not floating point.
-        UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
+        UnsupportedOpError: An operand is sparse and the loss is not implemented for it.
 
     Example:
         >>> a, b = torch.tensor([[1.0, 0.0, 9.0]]), torch.tensor([[1.0, 0.0, 0.0]])
@@ -569,28 +594,30 @@ def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: MaskedTensor, 
 @overload
 def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float=0.0, *, reduction: str='mean', mask: Tensor | None=None, target_mask: Tensor | None=None, fill_value: Number | None=None) -> Tensor: ...
 def count_nonzero(input: T, dim: Dim=None, *, keepdim: bool=False, mask: Tensor | None=None, fill_value: Number | None=None, min_count: int | None=None) -> T:
-    """The number of valid entries along ``dim`` that are not 0.
+    """The number of nonzero valid entries along ``dim``.
 
-    It is a count: where no entry is valid it is 0, and valid.
+    Where no entry is valid, the count is 0, and it is valid in a MaskedTensor as well.
 
     Args:
-        input (Tensor): Any shape, layout and dtype; plain, or a MaskedTensor, whose own mask counts, too.
-        dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` is all of them. ``axis`` is the
-            same.
-        keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Integers are read as ``mask != 0``.
+        input (Tensor): Any shape, layout and dtype; plain or a MaskedTensor.
+        dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` reduces all. ``axis`` is accepted
+            as well.
+        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well.
+        mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
+            to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
         fill_value (number, optional): The value of a result with too few valid entries.
-        min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
-            ``fill_value``, else NaN.
+        min_count (int, optional): The number of valid entries that a result requires. With fewer, it is masked for a
+            MaskedTensor, and ``fill_value`` (default: NaN) for a plain ``input``.
 
     Returns:
         Tensor: ``input``'s shape without ``dim``, int64. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
-        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
-            integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
+        TypeError: ``input`` is not a tensor.
+        TypeError: ``mask`` is not a plain bool or int tensor.
+        ValueError: ``mask`` does not broadcast to ``input``, or is on another device.
+        ValueError: ``fill_value`` does not fit an integer result.
+        ValueError: ``min_count`` requires NaN, which integer and bool results cannot hold: pass ``fill_value``.
         IndexError: ``dim`` is out of range.
 
     Example:
@@ -603,29 +630,33 @@ def count_nonzero(input: T, dim: Dim=None, *, keepdim: bool=False, mask: Tensor 
         ``torch.count_nonzero``.
     """
 def cov(input: T, *, correction: int=1, fweights: Tensor | None=None, aweights: Tensor | None=None, mask: Tensor | None=None, fill_value: Number | None=None, min_count: int | None=None) -> T:
-    """The covariance matrix, each entry over the observations at which both variables are valid.
+    """The covariance matrix, each entry over the observations in which both variables are valid.
 
-    Where these are ``correction`` or fewer, a plain result is NaN, and that of a MaskedTensor is masked.
+    With ``correction`` or fewer such observations, the result is NaN for a plain ``input`` and masked for a
+    MaskedTensor.
 
     Args:
-        input (Tensor): ``(V, N)``, a row for each variable, or ``(N,)``; any dtype; plain, or a MaskedTensor, whose
-            own mask counts, too.
-        correction (int, optional): What is taken off the number of observations: 1 or 0.
-        fweights (Tensor, optional): ``(N,)``, of integers: how often each observation was made; plain or masked. One
-            whose weight is masked is left out.
-        aweights (Tensor, optional): ``(N,)``, floating: the importance of each observation; plain or masked.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Integers are read as ``mask != 0``.
+        input (Tensor): ``(V, N)``, a row for each variable, or ``(N,)``; any dtype; plain or a MaskedTensor.
+        correction (int, optional): Subtracted from the number of observations in the divisor: 1 or 0.
+        fweights (Tensor, optional): How often each observation was made: integers ``(N,)``; plain or a MaskedTensor.
+            Observations with a masked weight are left out.
+        aweights (Tensor, optional): The importance of each observation: floating point ``(N,)``; plain or a
+            MaskedTensor.
+        mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
+            to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
         fill_value (number, optional): The value of an entry with too few observations.
         min_count (int, optional): How many common observations an entry needs, as pandas' ``min_periods``.
 
     Returns:
-        Tensor: ``(V, V)``, or 0-d for one variable; in ``input``'s dtype, for integers in the default one. A
+        Tensor: ``(V, V)``, or 0-d for one variable; in ``input``'s dtype, or the default dtype for integers. A
         MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
-        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
+        TypeError: ``input`` is not a tensor.
+        TypeError: ``mask`` is not a plain bool or int tensor.
+        ValueError: ``fill_value`` does not fit an integer result.
+        ValueError: ``min_count`` requires NaN, which integer and bool results cannot hold: pass ``fill_value``.
+        ValueError: ``mask`` does not broadcast to ``input``, or is on another device.
         RuntimeError: ``input`` has more than two dimensions.
         UnsupportedOpError: ``input`` is sparse.
 
@@ -640,39 +671,42 @@ def cov(input: T, *, correction: int=1, fweights: Tensor | None=None, aweights: 
     """
 @overload
 def cross_entropy(input: MaskedTensor, target: Tensor, weight: Tensor | None=None, *, ignore_index: int=-100, label_smoothing: float=0.0, reduction: str='mean', mask: Tensor | None=None, target_mask: Tensor | None=None, fill_value: Number | None=None) -> MaskedTensor:
-    """The cross entropy of logits over the targets that count: ``logsumexp(input) - input[target]``.
+    """The cross entropy of logits over the valid targets: ``logsumexp(input) - input[target]``.
 
-    A target counts unless it is masked or ``ignore_index``, or no class of its sample is valid. A masked target may be
-    out of range. ``target_mask`` masks labels, which you usually want; ``mask`` masks scores of classes. A masked class
-    has the logit -inf: it is left out of the sum of exponentials, and the loss of a target that names it is inf.
+    A target counts unless it is masked, equals ``ignore_index``, or no class of its sample is valid. A masked target
+    may be out of range. To mask labels, as is usual, use ``target_mask``; ``mask`` masks the scores of classes. A
+    masked class has the logit -inf: it is left out of the sum of exponentials, and the loss of a target that names it
+    is inf.
 
     Args:
         input (Tensor): Logits ``(C,)``, ``(N, C)`` or ``(N, C, *)``, floating point; plain or a MaskedTensor.
         target (Tensor): Classes, int64, ``(N,)`` or ``(N, *)``, or probabilities of ``input``'s shape and dtype; plain
             or a MaskedTensor.
-        weight (Tensor, optional): ``(C,)``, in ``input``'s dtype: multiplies the loss of each target class. A mean
-            divides by the weights of the targets that count.
-        ignore_index (int, optional): A target that does not count.
-        label_smoothing (float, optional): The share of the target that is given to all classes alike.
+        weight (Tensor, optional): ``(C,)``, in ``input``'s dtype: multiplies the loss of each target class. A mean is
+            divided by the sum of the weights of the targets that count.
+        ignore_index (int, optional): A target value that does not count. Default: -100.
+        label_smoothing (float, optional): The share of the target that is distributed evenly over all classes. Default:
+            0.0.
         reduction (str, optional): ``"mean"`` divides the sum by the weights of the targets that count, ``"sum"`` does
-            not, ``"none"`` gives the loss of each target.
+            not, ``"none"`` returns the loss of each target.
         mask (Tensor, optional): True = valid entry of ``input``; bool, of any layout, broadcastable to it.
         target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
-        fill_value (number, optional): The loss if nothing is valid; by default NaN for a mean and 0 for a sum.
+        fill_value (number, optional): The loss if no entry is valid; by default NaN for a mean and 0 for a sum.
 
     Returns:
-        Tensor: A 0-d loss in ``input``'s dtype, or with ``reduction="none"`` one of the shape of the target classes, 0
-        for those that do not count. A MaskedTensor if an operand is one; then a loss of which nothing is valid is
-        masked.
+        Tensor: A 0-d loss in ``input``'s dtype; with ``reduction="none"`` of the shape of the target classes, 0 for
+        targets that do not count. A MaskedTensor if an operand is one, masked if no entry is valid.
 
     Raises:
-        TypeError: An operand is not a tensor, or a mask is not a plain bool or int tensor.
-        ValueError: ``reduction`` is not one of the allowed values, the batch sizes differ, or a mask does not broadcast
-            to its operand or lies on another device.
+        TypeError: An operand is not a tensor.
+        TypeError: A mask is not a plain bool or int tensor.
+        ValueError: A mask does not broadcast to its operand, or is on another device.
+        ValueError: ``reduction`` is not one of the values above.
+        ValueError: The batch sizes differ.
         RuntimeError: ``target`` is neither int64 nor of ``input``'s dtype.
         IndexError: A target that counts is out of range.
-        UnsupportedOpError: ``input`` is sparse, and ``target`` holds probabilities, ``weight`` is not plain and
-            strided, or ``label_smoothing`` is not 0.
+        UnsupportedOpError: ``input`` is sparse, and ``target`` holds probabilities or ``label_smoothing`` is not 0.
+        UnsupportedOpError: ``input`` is sparse, and ``weight`` is not plain and strided.
 
     Example:
         >>> x, y = torch.zeros(2, 4), torch.tensor([1, -100])
@@ -696,25 +730,25 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None=None, *, 
 def cummax(input: MaskedTensor, dim: int, *, mask: Tensor | None=None) -> methods._cummax_result:
     """The running maximum of the valid entries along ``dim``, and its position.
 
-    Plain results are 0 where an entry is masked; those of a MaskedTensor are masked there. Sparse results keep the
-    pattern of ``input``: entries that it does not store never take part.
+    Masked entries are 0 in plain results and stay masked in a MaskedTensor. A sparse ``input`` keeps its pattern; only
+    stored entries take part.
 
     Args:
-        input (Tensor): Any shape and layout, any dtype but complex; plain, or a MaskedTensor, whose own mask counts,
-            too.
-        dim (int): The dimension to go along. ``axis`` is the same.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Integers are read as ``mask != 0``.
+        input (Tensor): Any shape and layout, any dtype but complex; plain or a MaskedTensor.
+        dim (int): The dimension to compute along. ``axis`` is accepted as well.
+        mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
+            to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
 
     Returns:
         tuple: A named tuple ``(values, indices)`` of ``input``'s shape: values in its dtype, and the int64 position
         along ``dim`` of the last entry that is the maximum. MaskedTensors if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
-        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
+        TypeError: ``input`` is not a tensor.
+        TypeError: ``mask`` is not a plain bool or int tensor.
+        ValueError: ``mask`` does not broadcast to ``input``, or is on another device.
         IndexError: ``dim`` is out of range.
-        NotImplementedError: ``input`` is complex, which has no order.
+        NotImplementedError: ``input`` is complex, and complex numbers have no order.
 
     Example:
         >>> mt.cummax(torch.tensor([1, 9, 3]), 0, mask=torch.tensor([True, False, True]))
@@ -731,25 +765,25 @@ def cummax(input: Tensor, dim: int, *, mask: Tensor | None=None) -> torch.return
 def cummin(input: MaskedTensor, dim: int, *, mask: Tensor | None=None) -> methods._cummin_result:
     """The running minimum of the valid entries along ``dim``, and its position.
 
-    Plain results are 0 where an entry is masked; those of a MaskedTensor are masked there. Sparse results keep the
-    pattern of ``input``: entries that it does not store never take part.
+    Masked entries are 0 in plain results and stay masked in a MaskedTensor. A sparse ``input`` keeps its pattern; only
+    stored entries take part.
 
     Args:
-        input (Tensor): Any shape and layout, any dtype but complex; plain, or a MaskedTensor, whose own mask counts,
-            too.
-        dim (int): The dimension to go along. ``axis`` is the same.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Integers are read as ``mask != 0``.
+        input (Tensor): Any shape and layout, any dtype but complex; plain or a MaskedTensor.
+        dim (int): The dimension to compute along. ``axis`` is accepted as well.
+        mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
+            to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
 
     Returns:
         tuple: A named tuple ``(values, indices)`` of ``input``'s shape: values in its dtype, and the int64 position
         along ``dim`` of the last entry that is the minimum. MaskedTensors if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
-        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
+        TypeError: ``input`` is not a tensor.
+        TypeError: ``mask`` is not a plain bool or int tensor.
+        ValueError: ``mask`` does not broadcast to ``input``, or is on another device.
         IndexError: ``dim`` is out of range.
-        NotImplementedError: ``input`` is complex, which has no order.
+        NotImplementedError: ``input`` is complex, and complex numbers have no order.
 
     Example:
         >>> mt.cummin(torch.tensor([3, 0, 1]), 0, mask=torch.tensor([True, False, True]))
@@ -765,23 +799,24 @@ def cummin(input: Tensor, dim: int, *, mask: Tensor | None=None) -> torch.return
 def cumprod(input: T, dim: int, *, dtype: torch.dtype | None=None, mask: Tensor | None=None) -> T:
     """The running product of the valid entries along ``dim``: ``y[t] = prod(x[s] for s <= t if valid[s])``.
 
-    A plain result is 0 where an entry is masked; that of a MaskedTensor is masked there. A sparse ``input`` keeps its
-    pattern: entries that it does not store never take part.
+    Masked entries are 0 in a plain result and stay masked in a MaskedTensor. A sparse ``input`` keeps its pattern; only
+    stored entries take part.
 
     Args:
-        input (Tensor): Any shape, layout and dtype; plain, or a MaskedTensor, whose own mask counts, too.
-        dim (int): The dimension to go along. ``axis`` is the same.
+        input (Tensor): Any shape, layout and dtype; plain or a MaskedTensor.
+        dim (int): The dimension to compute along. ``axis`` is accepted as well.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Integers are read as ``mask != 0``.
+        mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
+            to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
 
     Returns:
         Tensor: ``input``'s shape and layout, in ``dtype`` if it is given, else in ``input``'s dtype; int64 for integers
         and bools. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
-        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
+        TypeError: ``input`` is not a tensor.
+        TypeError: ``mask`` is not a plain bool or int tensor.
+        ValueError: ``mask`` does not broadcast to ``input``, or is on another device.
         IndexError: ``dim`` is out of range.
 
     Example:
@@ -794,23 +829,24 @@ def cumprod(input: T, dim: int, *, dtype: torch.dtype | None=None, mask: Tensor 
 def cumsum(input: T, dim: int, *, dtype: torch.dtype | None=None, mask: Tensor | None=None) -> T:
     """The running sum of the valid entries along ``dim``: ``y[t] = sum(x[s] for s <= t if valid[s])``.
 
-    A plain result is 0 where an entry is masked; that of a MaskedTensor is masked there. A sparse ``input`` keeps its
-    pattern: entries that it does not store never take part.
+    Masked entries are 0 in a plain result and stay masked in a MaskedTensor. A sparse ``input`` keeps its pattern; only
+    stored entries take part.
 
     Args:
-        input (Tensor): Any shape, layout and dtype; plain, or a MaskedTensor, whose own mask counts, too.
-        dim (int): The dimension to go along. ``axis`` is the same.
+        input (Tensor): Any shape, layout and dtype; plain or a MaskedTensor.
+        dim (int): The dimension to compute along. ``axis`` is accepted as well.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Integers are read as ``mask != 0``.
+        mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
+            to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
 
     Returns:
         Tensor: ``input``'s shape and layout, in ``dtype`` if it is given, else in ``input``'s dtype; int64 for integers
         and bools. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
-        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
+        TypeError: ``input`` is not a tensor.
+        TypeError: ``mask`` is not a plain bool or int tensor.
+        ValueError: ``mask`` does not broadcast to ``input``, or is on another device.
         IndexError: ``dim`` is out of range.
 
     Example:
@@ -824,26 +860,28 @@ def cumsum(input: T, dim: int, *, dtype: torch.dtype | None=None, mask: Tensor |
 def dist(input: MaskedTensor, other: Tensor, p: float=2, *, mask: Tensor | None=None, fill_value: Number | None=None) -> MaskedTensor:
     """The ``p``-norm of ``input - other`` over the entries that are valid in both.
 
-    Where no entry is, a plain result is 0 and that of a MaskedTensor is masked.
+    Where no entry is valid, the result is 0 for plain tensors and masked for a MaskedTensor.
 
     Args:
-        input (Tensor): Floating point or complex, of any shape and layout; plain, or a MaskedTensor, whose own mask
-            counts, too.
+        input (Tensor): Floating point or complex, of any shape and layout; plain or a MaskedTensor.
         other (Tensor): Floating point or complex, broadcastable to ``input``, or of its shape if one of them is sparse;
             plain or a MaskedTensor.
         p (float, optional): The order of the norm.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Integers are read as ``mask != 0``.
+        mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
+            to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
         fill_value (number, optional): The value of a result without a valid entry.
 
     Returns:
         Tensor: A 0-d tensor in the dtype of ``input - other``; real for complex. A MaskedTensor if an operand is one.
 
     Raises:
-        TypeError: ``input`` or ``other`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
-        ValueError: An operand is sparse and the shapes differ, or ``mask`` does not broadcast to ``input`` or lies on
-            another device.
-        RuntimeError: The shapes do not broadcast, or ``input`` is neither floating point nor complex.
+        TypeError: ``input`` is not a tensor.
+        TypeError: ``mask`` is not a plain bool or int tensor.
+        TypeError: ``other`` is not a tensor.
+        ValueError: ``mask`` does not broadcast to ``input``, or is on another device.
+        ValueError: An operand is sparse and the shapes differ.
+        RuntimeError: The shapes do not broadcast.
+        RuntimeError: ``input`` is neither floating point nor complex.
 
     Example:
         >>> x, y = torch.tensor([1.0, 2.0]), torch.tensor([4.0, 9.0])
@@ -860,35 +898,39 @@ def dist(input: Tensor, other: Tensor, p: float=2, *, mask: Tensor | None=None, 
 def ffill(input: T, dim: int | None=None, *, lengths: Lengths=None, padding_side: Side='right', limit: int | None=None, limit_area: Area | None=None, mask: Tensor | None=None, fill_value: Number | None=None) -> T:
     """A time series in which each masked entry has the value of the last valid entry before it.
 
-    Entries before the first valid one stay masked; :class:`LastValid` fills over the borders of batches. Gradients flow
-    to the entry whose value was taken.
+    Entries before the first valid one stay masked, and so does padding; :class:`LastValid` fills across batches.
+    Gradients flow to the entry whose value was used.
 
     Args:
-        input (Tensor): Any dtype and any shape but 0-d, strided; a MaskedTensor, or plain with ``mask``. Without one
-            nothing is filled, with a UserWarning: NaN is a value.
-        dim (int, optional): The dimension of time: 1 for (batch, time, ...). It may be left out of a series of one
-            dimension alone. ``axis`` is the same.
-        lengths (Tensor or str, optional): How many steps of each sequence exist: integers ``(B,)``, or a list of int.
-            The others are padding, which stays masked. ``"full"``: nothing is padding. Masked input needs it for any
-            ``dim`` but 0, and for more than two dimensions. The batch is dimension 0, or 1 if ``dim`` is 0.
-        padding_side (str, optional): ``"right"`` or ``"left"``: where the padding is.
-        limit (int, optional): The largest number of steps that a value is carried.
+        input (Tensor): Any dtype and any shape but 0-d, strided; a MaskedTensor, or plain with ``mask``. Without a mask
+            nothing is filled and a UserWarning is issued: NaN is a valid value.
+        dim (int, optional): The time dimension, such as 1 for ``(batch, time, ...)``; optional only for 1-D input.
+            ``axis`` is accepted as well.
+        lengths (Tensor or str, optional): The number of steps of each sequence: integers ``(B,)`` or a list of int;
+            ``"full"`` if there is no padding. Required for masked input unless ``dim`` is 0 and there are at most two
+            dimensions; the batch dimension is 0, or 1 if ``dim`` is 0.
+        padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``.
+        limit (int, optional): The largest number of steps that a value is carried. Default: no limit.
         limit_area (str, optional): ``"inside"`` fills only between valid entries, ``"outside"`` only after the last.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Integers are read as ``mask != 0``.
-        fill_value (number, optional): The value of the entries that stay masked. Without it they are NaN in a plain
-            result.
+            Default: both.
+        mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
+            to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
+        fill_value (number, optional): The value of the entries that stay masked. Default: NaN in a plain result.
 
     Returns:
         Tensor: ``input``'s shape and dtype. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, ``mask`` is not a plain bool or int tensor, or ``lengths`` are not
-            integers.
-        ValueError: ``limit`` is below 1, a choice is not one of the allowed values, ``input`` is 0-d, has several
-            dimensions and no ``dim``, or may be padded and has no ``lengths``; these are not one number from 0 to T for
-            each sequence, or a step past an end is valid; ``mask`` does not broadcast to ``input`` or lies on another
-            device, or a plain result of integers needs ``fill_value``.
+        TypeError: ``input`` is not a tensor.
+        TypeError: ``mask`` is not a plain bool or int tensor.
+        TypeError: ``lengths`` are not integers.
+        ValueError: ``mask`` does not broadcast to ``input``, or is on another device.
+        ValueError: ``input`` is masked and may be padded, and ``lengths`` are not given.
+        ValueError: ``input`` is 0-d, or has several dimensions and no ``dim``.
+        ValueError: ``lengths`` are not one number from 0 to T for each sequence.
+        ValueError: A step past the end of its sequence is valid.
+        ValueError: ``limit`` is below 1, or ``padding_side`` or ``limit_area`` is not one of the values above.
+        ValueError: A plain result of integers needs ``fill_value``.
         IndexError: ``dim`` is out of range.
         UnsupportedOpError: ``input`` is sparse.
 
@@ -906,8 +948,8 @@ def ffill(input: T, dim: int | None=None, *, lengths: Lengths=None, padding_side
 def gaussian_nll_loss(input: MaskedTensor, target: Tensor, var: float | Tensor, full: bool=False, eps: float=1e-06, reduction: str='mean', *, mask: Tensor | None=None, target_mask: Tensor | None=None, fill_value: Number | None=None) -> MaskedTensor:
     """The negative log likelihood of a normal distribution, over the valid entries.
 
-    With ``v = max(var, eps)`` it is ``0.5 * (log(v) + (input - target) ** 2 / v)``. An entry counts where ``input`` and
-    ``target`` are both valid.
+    With ``v = max(var, eps)``, the loss is ``0.5 * (log(v) + (input - target) ** 2 / v)``. An entry counts if ``input``
+    and ``target`` are both valid.
 
     Args:
         input (Tensor): Floating point, of any shape; plain or a MaskedTensor.
@@ -915,21 +957,23 @@ def gaussian_nll_loss(input: MaskedTensor, target: Tensor, var: float | Tensor, 
         var (Tensor): Variances, floating point, broadcastable to ``input`` or one for each index of all dimensions but
             the last; or a float.
         full (bool, optional): Add ``0.5 * log(2 * pi)``.
-        eps (float, optional): The smallest variance.
+        eps (float, optional): The smallest variance, for numerical stability.
         reduction (str, optional): ``"mean"`` divides the sum by the number of valid entries, ``"sum"`` does not,
-            ``"none"`` gives the loss of each entry.
+            ``"none"`` returns the loss of each entry.
         mask (Tensor, optional): True = valid entry of ``input``; bool, of any layout, broadcastable to it.
         target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
-        fill_value (number, optional): The loss if nothing is valid; by default NaN for a mean and 0 for a sum.
+        fill_value (number, optional): The loss if no entry is valid; by default NaN for a mean and 0 for a sum.
 
     Returns:
-        Tensor: A 0-d loss in ``input``'s dtype, or with ``reduction="none"`` one of ``input``'s shape, 0 where an entry
-        is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
+        Tensor: A 0-d loss in ``input``'s dtype; with ``reduction="none"`` of ``input``'s shape, 0 at masked entries. A
+        MaskedTensor if an operand is one, masked if no entry is valid.
 
     Raises:
-        TypeError: An operand is not a tensor, or a mask is not a plain bool or int tensor.
-        ValueError: ``reduction`` is not one of the allowed values, a valid variance is negative, or a mask does not
-            broadcast to its operand or lies on another device.
+        TypeError: An operand is not a tensor.
+        TypeError: A mask is not a plain bool or int tensor.
+        ValueError: A mask does not broadcast to its operand, or is on another device.
+        ValueError: ``reduction`` is not one of the values above.
+        ValueError: A valid variance is negative.
         RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
 
     Example:
@@ -949,26 +993,26 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: float | Tensor, full: 
 def group_norm(input: T, num_groups: int, weight: Tensor | None=None, bias: Tensor | None=None, eps: float=1e-05, *, mask: Tensor | None=None) -> T:
     """Group normalization with the mean and variance of the valid entries of each group of channels.
 
-    It is ``(x - mean) / sqrt(var + eps)``. A plain result is 0 where an entry is masked; that of a MaskedTensor is
-    masked there. A sparse ``input`` keeps its pattern, and its statistics are those of what it stores.
+    The result is ``(x - mean) / sqrt(var + eps)``. Masked entries are 0 in a plain result and stay masked in a
+    MaskedTensor. A sparse ``input`` keeps its pattern; its statistics are those of the stored entries.
 
     Args:
-        input (Tensor): ``(N, C, *)``, floating point, of any layout; plain, or a MaskedTensor, whose own mask counts,
-            too.
+        input (Tensor): ``(N, C, *)``, floating point, of any layout; plain or a MaskedTensor.
         num_groups (int): The number of groups, a divisor of ``C``.
         weight (Tensor, optional): ``(C,)``, in ``input``'s dtype, plain: multiplies the result.
         bias (Tensor, optional): ``(C,)``, in ``input``'s dtype, plain: added to the result.
-        eps (float, optional): Added to the variance.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Integers are read as ``mask != 0``.
+        eps (float, optional): Added to the variance for numerical stability.
+        mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
+            to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
 
     Returns:
         Tensor: ``input``'s shape and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, ``mask`` is not a plain bool or int tensor, or ``input`` is sparse and a
-            parameter is not plain and strided.
-        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
+        TypeError: ``input`` is not a tensor.
+        TypeError: ``mask`` is not a plain bool or int tensor.
+        TypeError: ``input`` is sparse and a parameter is not plain and strided.
+        ValueError: ``mask`` does not broadcast to ``input``, or is on another device.
         RuntimeError: ``num_groups`` does not divide ``C``.
         UnsupportedOpError: A parameter is masked and sparse.
 
@@ -982,31 +1026,32 @@ def group_norm(input: T, num_groups: int, weight: Tensor | None=None, bias: Tens
     """
 @overload
 def hinge_embedding_loss(input: MaskedTensor, target: Tensor, margin: float=1.0, *, reduction: str='mean', mask: Tensor | None=None, target_mask: Tensor | None=None, fill_value: Number | None=None) -> MaskedTensor:
-    """The hinge embedding loss of the valid entries.
+    """The hinge embedding loss of the valid entries, for distances of similar and dissimilar pairs.
 
-    It is ``input`` where ``target`` is 1, and ``max(0, margin - input)`` where it is -1. An entry counts where
+    The loss is ``input`` where ``target`` is 1, and ``max(0, margin - input)`` where it is -1. An entry counts if
     ``input`` and ``target`` are both valid.
 
     Args:
         input (Tensor): Floating point, of any shape; plain or a MaskedTensor.
         target (Tensor): 1 or -1, of any dtype, broadcastable to ``input``; plain or a MaskedTensor.
-        margin (float, optional): The distance that entries of -1 should have.
+        margin (float, optional): The smallest distance of dissimilar pairs that is not penalized.
         reduction (str, optional): ``"mean"`` divides the sum by the number of valid entries, ``"sum"`` does not,
-            ``"none"`` gives the loss of each entry.
+            ``"none"`` returns the loss of each entry.
         mask (Tensor, optional): True = valid entry of ``input``; bool, of any layout, broadcastable to it.
         target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
-        fill_value (number, optional): The loss if nothing is valid; by default NaN for a mean and 0 for a sum.
+        fill_value (number, optional): The loss if no entry is valid; by default NaN for a mean and 0 for a sum.
 
     Returns:
-        Tensor: A 0-d loss in ``input``'s dtype, or with ``reduction="none"`` one of ``input``'s shape, 0 where an entry
-        is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
+        Tensor: A 0-d loss in ``input``'s dtype; with ``reduction="none"`` of ``input``'s shape, 0 at masked entries. A
+        MaskedTensor if an operand is one, masked if no entry is valid.
 
     Raises:
-        TypeError: An operand is not a tensor, or a mask is not a plain bool or int tensor.
-        ValueError: ``reduction`` is not one of the allowed values, or a mask does not broadcast to its operand or lies
-            on another device.
+        TypeError: An operand is not a tensor.
+        TypeError: A mask is not a plain bool or int tensor.
+        ValueError: A mask does not broadcast to its operand, or is on another device.
+        ValueError: ``reduction`` is not one of the values above.
         RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
-        UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
+        UnsupportedOpError: An operand is sparse and the loss is not implemented for it.
 
     Example:
         >>> x, y = torch.tensor([0.5, 0.2, 9.0]), torch.tensor([1, -1, 1])
@@ -1022,33 +1067,34 @@ def hinge_embedding_loss(input: Tensor, target: MaskedTensor, margin: float=1.0,
 def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float=1.0, *, reduction: str='mean', mask: Tensor | None=None, target_mask: Tensor | None=None, fill_value: Number | None=None) -> Tensor: ...
 @overload
 def huber_loss(input: MaskedTensor, target: Tensor, reduction: str='mean', delta: float=1.0, weight: Tensor | None=None, *, mask: Tensor | None=None, target_mask: Tensor | None=None, fill_value: Number | None=None) -> MaskedTensor:
-    """The Huber loss of the valid entries, squared below ``delta``.
+    """The Huber loss of the valid entries: quadratic below ``delta``, linear above.
 
-    With ``d = abs(input - target)`` it is ``0.5 * d ** 2`` where ``d < delta``, else ``delta * (d - 0.5 * delta)``. An
-    entry counts where ``input`` and ``target`` are both valid.
+    With ``d = abs(input - target)``, the loss is ``0.5 * d ** 2`` if ``d < delta``, otherwise ``delta * (d - 0.5 *
+    delta)``. An entry counts if ``input`` and ``target`` are both valid.
 
     Args:
         input (Tensor): Floating point, of any shape; plain or a MaskedTensor.
         target (Tensor): Floating point, broadcastable to ``input``; plain or a MaskedTensor.
         reduction (str, optional): ``"mean"`` divides the sum by the number of valid entries, ``"sum"`` does not,
-            ``"none"`` gives the loss of each entry.
+            ``"none"`` returns the loss of each entry.
         delta (float, optional): Where the squared part ends.
         weight (Tensor, optional): Broadcastable to ``input``, in its dtype: multiplies the loss of each entry. A mean
-            divides by the sum of the weights of valid entries.
+            is divided by the sum of the weights of valid entries.
         mask (Tensor, optional): True = valid entry of ``input``; bool, of any layout, broadcastable to it.
         target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
-        fill_value (number, optional): The loss if nothing is valid; by default NaN for a mean and 0 for a sum.
+        fill_value (number, optional): The loss if no entry is valid; by default NaN for a mean and 0 for a sum.
 
     Returns:
-        Tensor: A 0-d loss in ``input``'s dtype, or with ``reduction="none"`` one of ``input``'s shape, 0 where an entry
-        is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
+        Tensor: A 0-d loss in ``input``'s dtype; with ``reduction="none"`` of ``input``'s shape, 0 at masked entries. A
+        MaskedTensor if an operand is one, masked if no entry is valid.
 
     Raises:
-        TypeError: An operand is not a tensor, or a mask is not a plain bool or int tensor.
-        ValueError: ``reduction`` is not one of the allowed values, or a mask does not broadcast to its operand or lies
-            on another device.
+        TypeError: An operand is not a tensor.
+        TypeError: A mask is not a plain bool or int tensor.
+        ValueError: A mask does not broadcast to its operand, or is on another device.
+        ValueError: ``reduction`` is not one of the values above.
         RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
-        UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
+        UnsupportedOpError: An operand is sparse and the loss is not implemented for it.
 
     Example:
         >>> y, m = torch.tensor([1.0, 9.0]), torch.tensor([True, False])
@@ -1065,30 +1111,30 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str='mean', delta: floa
 def instance_norm(input: T, running_mean: Tensor | None=None, running_var: Tensor | None=None, weight: Tensor | None=None, bias: Tensor | None=None, use_input_stats: bool=True, momentum: float=0.1, eps: float=1e-05, *, mask: Tensor | None=None) -> T:
     """Instance normalization with the mean and variance of the valid entries of each channel of each sample.
 
-    It is ``(x - mean) / sqrt(var + eps)``. A plain result is 0 where an entry is masked; that of a MaskedTensor is
-    masked there. A sparse ``input`` keeps its pattern, and its statistics are those of what it stores.
+    The result is ``(x - mean) / sqrt(var + eps)``. Masked entries are 0 in a plain result and stay masked in a
+    MaskedTensor. A sparse ``input`` keeps its pattern; its statistics are those of the stored entries.
 
     Args:
-        input (Tensor): ``(N, C, *)``, floating point, of any layout; plain, or a MaskedTensor, whose own mask counts,
-            too.
+        input (Tensor): ``(N, C, *)``, floating point, of any layout; plain or a MaskedTensor.
         running_mean (Tensor, optional): ``(C,)``, in ``input``'s dtype; updated in place.
         running_var (Tensor, optional): ``(C,)``, in ``input``'s dtype; updated in place.
         weight (Tensor, optional): ``(C,)``, in ``input``'s dtype, plain: multiplies the result.
         bias (Tensor, optional): ``(C,)``, in ``input``'s dtype, plain: added to the result.
         use_input_stats (bool, optional): False normalizes with the running statistics.
         momentum (float, optional): The weight of new statistics in the running ones.
-        eps (float, optional): Added to the variance.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Integers are read as ``mask != 0``.
+        eps (float, optional): Added to the variance for numerical stability.
+        mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
+            to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
 
     Returns:
         Tensor: ``input``'s shape and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, ``mask`` is not a plain bool or int tensor, or ``input`` is sparse and a
-            parameter is not plain and strided.
-        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
-        RuntimeError: The running statistics or parameters do not have one entry per channel.
+        TypeError: ``input`` is not a tensor.
+        TypeError: ``mask`` is not a plain bool or int tensor.
+        TypeError: ``input`` is sparse and a parameter is not plain and strided.
+        ValueError: ``mask`` does not broadcast to ``input``, or is on another device.
+        RuntimeError: A parameter or statistic does not have one entry per channel.
         UnsupportedOpError: A parameter is masked and sparse.
 
     Example:
@@ -1100,49 +1146,51 @@ def instance_norm(input: T, running_mean: Tensor | None=None, running_var: Tenso
         ``torch.nn.functional.instance_norm``; Ulyanov et al., Instance normalization, 2016.
     """
 def interpolate(input: T, dim: int | None=None, *, lengths: Lengths=None, padding_side: Side='right', method: Method='linear', index: Times | None=None, limit: int | None=None, limit_direction: Direction='forward', limit_area: Area | None=None, max_gap: int | None=None, mask: Tensor | None=None, fill_value: Number | None=None) -> T:
-    """A time series whose gaps are filled with values between valid entries; ``F.interpolate`` resizes images.
+    """A time series whose gaps are filled by interpolating between valid entries, as in pandas.
 
-    Gradients flow to both of the entries around a gap. It is pandas' function of the name, not
-    ``torch.nn.functional.interpolate``, which takes masked tensors, too.
+    Padding stays masked. Gradients flow to both entries around a gap. To resize images, use
+    ``torch.nn.functional.interpolate``, which accepts masked tensors as well.
 
     Args:
         input (Tensor): Floating point or complex, any shape but 0-d, strided; a MaskedTensor, or plain with ``mask``.
-            Without one nothing is filled, with a UserWarning: NaN is a value.
-        dim (int, optional): The dimension of time: 1 for (batch, time, ...). It may be left out of a series of one
-            dimension alone. ``axis`` is the same.
-        lengths (Tensor or str, optional): How many steps of each sequence exist: integers ``(B,)``, or a list of int.
-            The others are padding, which stays masked. ``"full"``: nothing is padding. Masked input needs it for any
-            ``dim`` but 0, and for more than two dimensions. The batch is dimension 0, or 1 if ``dim`` is 0.
-        padding_side (str, optional): ``"right"`` or ``"left"``: where the padding is.
-        method (str, optional): ``"linear"`` weighs the two neighbours by their distance, and goes on with the last one
-            beyond it. ``"nearest"`` takes the nearer one, the earlier of two, between valid entries alone:
-            ``limit_area="outside"`` fills nothing then.
-        index (Tensor, optional): ``(T,)``, or ``(B, T)`` for each sequence, any real dtype: the time of each entry,
-            after that of the entry before; by default they are one step apart. Its values are read to check that, save
-            in compiled code and where it is batched by a transform: there a wrong index gives a wrong result. Of
-            ``(time, batch, ...)`` it is ``(T, B)``. Times past the end of a sequence are ignored, and may be masked.
-        limit (int, optional): The largest number of entries that are filled in a row.
-        limit_direction (str, optional): ``"forward"``, ``"backward"`` or ``"both"``: where ``limit`` counts from, and
-            which edge is filled, too.
+            Without a mask nothing is filled and a UserWarning is issued: NaN is a valid value.
+        dim (int, optional): The time dimension, such as 1 for ``(batch, time, ...)``; optional only for 1-D input.
+            ``axis`` is accepted as well.
+        lengths (Tensor or str, optional): The number of steps of each sequence: integers ``(B,)`` or a list of int;
+            ``"full"`` if there is no padding. Required for masked input unless ``dim`` is 0 and there are at most two
+            dimensions; the batch dimension is 0, or 1 if ``dim`` is 0.
+        padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``.
+        method (str, optional): ``"linear"`` weighs both neighbours by distance, and repeats the last valid entry beyond
+            it. ``"nearest"`` takes the nearer neighbour, or the earlier of two, and fills only between valid entries.
+        index (Tensor, optional): The time of each entry, strictly rising: ``(T,)``, or ``(B, T)`` for each sequence
+            (``(T, B)`` if ``dim`` is 0), any real dtype; by default entries are one step apart. Times past the end of a
+            sequence are ignored and may be masked.
+        limit (int, optional): The largest number of consecutive entries to fill. Default: no limit.
+        limit_direction (str, optional): The direction in which ``limit`` counts and in which the edges are filled:
+            ``"forward"``, ``"backward"`` or ``"both"``.
         limit_area (str, optional): ``"inside"`` fills only between valid entries, ``"outside"`` only beyond them.
-        max_gap (int, optional): Gaps of more masked entries in a row are not filled at all. An edge is a gap, too.
-            It counts entries, whatever ``index`` says.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Integers are read as ``mask != 0``.
-        fill_value (number, optional): The value of the entries that stay masked. Without it they are NaN in a plain
-            result.
+            Default: both.
+        max_gap (int, optional): Leave gaps, including those at the edges, of more than this many masked entries
+            unfilled. Entries are counted, whatever ``index`` is.
+        mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
+            to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
+        fill_value (number, optional): The value of the entries that stay masked. Default: NaN in a plain result.
 
     Returns:
         Tensor: ``input``'s shape and dtype. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, ``mask`` is not a plain bool or int tensor, ``lengths`` or ``max_gap``
-            are not integers, or ``index`` does not hold real numbers.
-        ValueError: ``limit`` or ``max_gap`` is below 1, a choice is not one of the allowed values, ``index`` has
-            another shape, does not rise, is not finite or is masked at a step that exists, ``input`` is 0-d, has
-            several dimensions and no ``dim``, or may be padded and has no ``lengths``; these are not one number from 0
-            to T for each sequence, or a step past an end is valid; or ``mask`` does not broadcast to ``input`` or lies
-            on another device.
+        TypeError: ``input`` is not a tensor.
+        TypeError: ``mask`` is not a plain bool or int tensor.
+        TypeError: ``lengths`` or ``max_gap`` are not integers, or ``index`` is not real.
+        ValueError: ``mask`` does not broadcast to ``input``, or is on another device.
+        ValueError: ``input`` is masked and may be padded, and ``lengths`` are not given.
+        ValueError: ``input`` is 0-d, or has several dimensions and no ``dim``.
+        ValueError: ``lengths`` are not one number from 0 to T for each sequence.
+        ValueError: A step past the end of its sequence is valid.
+        ValueError: ``index`` has another shape, does not rise strictly, is not finite, or is masked within a sequence
+            (not checked in compiled code and under ``vmap``).
+        ValueError: ``limit`` or ``max_gap`` is below 1, or ``method`` or another choice is not one of the values above.
         IndexError: ``dim`` is out of range.
         RuntimeError: ``input`` is neither floating point nor complex.
         UnsupportedOpError: ``input`` is sparse.
@@ -1161,29 +1209,30 @@ def interpolate(input: T, dim: int | None=None, *, lengths: Lengths=None, paddin
 def kl_div(input: MaskedTensor, target: Tensor, *, log_target: bool=False, reduction: str='mean', mask: Tensor | None=None, target_mask: Tensor | None=None, fill_value: Number | None=None) -> MaskedTensor:
     """The Kullback-Leibler divergence of the valid entries: ``target * (log(target) - input)``.
 
-    An entry counts where ``input`` and ``target`` are both valid.
+    An entry counts if ``input`` and ``target`` are both valid.
 
     Args:
         input (Tensor): Log-probabilities, floating point, of any shape; plain or a MaskedTensor.
         target (Tensor): Probabilities, floating point, broadcastable to ``input``; plain or a MaskedTensor.
-        log_target (bool, optional): ``target`` is a log-probability, too.
+        log_target (bool, optional): Whether ``target`` is a log-probability as well. Default: False.
         reduction (str, optional): ``"mean"`` divides the sum by the number of valid entries, ``"batchmean"`` by the
-            number of indices of the first dimension with a valid entry, ``"sum"`` does not, ``"none"`` gives the loss
+            number of indices of the first dimension with a valid entry, ``"sum"`` does not, ``"none"`` returns the loss
             of each entry.
         mask (Tensor, optional): True = valid entry of ``input``; bool, of any layout, broadcastable to it.
         target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
-        fill_value (number, optional): The loss if nothing is valid; by default NaN for a mean and 0 for a sum.
+        fill_value (number, optional): The loss if no entry is valid; by default NaN for a mean and 0 for a sum.
 
     Returns:
-        Tensor: A 0-d loss in ``input``'s dtype, or with ``reduction="none"`` one of ``input``'s shape, 0 where an entry
-        is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
+        Tensor: A 0-d loss in ``input``'s dtype; with ``reduction="none"`` of ``input``'s shape, 0 at masked entries. A
+        MaskedTensor if an operand is one, masked if no entry is valid.
 
     Raises:
-        TypeError: An operand is not a tensor, or a mask is not a plain bool or int tensor.
-        ValueError: ``reduction`` is not one of the allowed values, or a mask does not broadcast to its operand or lies
-            on another device.
+        TypeError: An operand is not a tensor.
+        TypeError: A mask is not a plain bool or int tensor.
+        ValueError: A mask does not broadcast to its operand, or is on another device.
+        ValueError: ``reduction`` is not one of the values above.
         RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
-        UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
+        UnsupportedOpError: An operand is sparse and the loss is not implemented for it.
 
     Example:
         >>> x = torch.tensor([[0.5, 0.5], [0.1, 0.9]]).log()
@@ -1203,30 +1252,31 @@ def kl_div(input: Tensor, target: Tensor, *, log_target: bool=False, reduction: 
 def l1_loss(input: MaskedTensor, target: Tensor, *, weight: Tensor | None=None, reduction: str='mean', mask: Tensor | None=None, target_mask: Tensor | None=None, fill_value: Number | None=None) -> MaskedTensor:
     """The absolute error of the valid entries: ``abs(input - target)``.
 
-    An entry counts where ``input`` and ``target`` are both valid. Sparse operands have one shape, to which strided ones
-    broadcast. What they do not store is 0.
+    An entry counts if ``input`` and ``target`` are both valid. Sparse operands must have the same shape; entries that
+    they do not store are 0.
 
     Args:
         input (Tensor): Floating point, of any shape; plain or a MaskedTensor.
         target (Tensor): Floating point, broadcastable to ``input``; plain or a MaskedTensor.
         weight (Tensor, optional): Broadcastable to ``input``, in its dtype: multiplies the loss of each entry. A mean
-            divides by the sum of the weights of valid entries.
+            is divided by the sum of the weights of valid entries.
         reduction (str, optional): ``"mean"`` divides the sum by the number of valid entries, ``"sum"`` does not,
-            ``"none"`` gives the loss of each entry.
+            ``"none"`` returns the loss of each entry.
         mask (Tensor, optional): True = valid entry of ``input``; bool, of any layout, broadcastable to it.
         target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
-        fill_value (number, optional): The loss if nothing is valid; by default NaN for a mean and 0 for a sum.
+        fill_value (number, optional): The loss if no entry is valid; by default NaN for a mean and 0 for a sum.
 
     Returns:
-        Tensor: A 0-d loss in ``input``'s dtype, or with ``reduction="none"`` one of ``input``'s shape, 0 where an entry
-        is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
+        Tensor: A 0-d loss in ``input``'s dtype; with ``reduction="none"`` of ``input``'s shape, 0 at masked entries. A
+        MaskedTensor if an operand is one, masked if no entry is valid.
 
     Raises:
-        TypeError: An operand is not a tensor, or a mask is not a plain bool or int tensor.
-        ValueError: ``reduction`` is not one of the allowed values, or a mask does not broadcast to its operand or lies
-            on another device.
+        TypeError: An operand is not a tensor.
+        TypeError: A mask is not a plain bool or int tensor.
+        ValueError: A mask does not broadcast to its operand, or is on another device.
+        ValueError: ``reduction`` is not one of the values above.
         RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
-        UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
+        UnsupportedOpError: An operand is sparse and the loss is not implemented for it.
 
     Example:
         >>> y, m = torch.tensor([1.0, 9.0]), torch.tensor([True, False])
@@ -1243,27 +1293,26 @@ def l1_loss(input: Tensor, target: Tensor, *, weight: Tensor | None=None, reduct
 def layer_norm(input: T, normalized_shape: Sequence[int], weight: Tensor | None=None, bias: Tensor | None=None, eps: float=1e-05, *, mask: Tensor | None=None) -> T:
     """Layer normalization with the mean and variance of the valid entries: ``(x - mean) / sqrt(var + eps)``.
 
-    The statistics are over the last ``len(normalized_shape)`` dimensions. A plain result is 0 where an entry is masked;
-    that of a MaskedTensor is masked there. A sparse ``input`` keeps its pattern, and its statistics are those of what
-    it stores.
+    The statistics are over the last ``len(normalized_shape)`` dimensions. Masked entries are 0 in a plain result and
+    stay masked in a MaskedTensor. A sparse ``input`` keeps its pattern; its statistics are those of the stored entries.
 
     Args:
-        input (Tensor): ``(*, normalized_shape)``, floating point, of any layout; plain, or a MaskedTensor, whose own
-            mask counts, too.
+        input (Tensor): ``(*, normalized_shape)``, floating point, of any layout; plain or a MaskedTensor.
         normalized_shape (tuple of int): The last dimensions of ``input``.
         weight (Tensor, optional): Shape ``normalized_shape``, in ``input``'s dtype: multiplies the result.
         bias (Tensor, optional): Shape ``normalized_shape``, in ``input``'s dtype: added to the result.
-        eps (float, optional): Added to the variance.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Integers are read as ``mask != 0``.
+        eps (float, optional): Added to the variance for numerical stability.
+        mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
+            to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
 
     Returns:
         Tensor: ``input``'s shape and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, ``mask`` is not a plain bool or int tensor, or ``input`` is sparse and a
-            parameter is not plain and strided.
-        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
+        TypeError: ``input`` is not a tensor.
+        TypeError: ``mask`` is not a plain bool or int tensor.
+        TypeError: ``input`` is sparse and a parameter is not plain and strided.
+        ValueError: ``mask`` does not broadcast to ``input``, or is on another device.
         RuntimeError: ``input`` does not end in ``normalized_shape``.
         UnsupportedOpError: A parameter is masked and sparse.
 
@@ -1278,26 +1327,26 @@ def layer_norm(input: T, normalized_shape: Sequence[int], weight: Tensor | None=
 def local_response_norm(input: T, size: int, alpha: float=0.0001, beta: float=0.75, k: float=1.0, *, mask: Tensor | None=None) -> T:
     """Local response normalization over channels, in which masked entries count as 0.
 
-    With ``m`` the mean of ``x ** 2`` over ``size`` neighbouring channels it is ``x / (k + alpha * m) ** beta``. A plain
-    result is 0 where an entry is masked; that of a MaskedTensor is masked there.
+    With ``m`` the mean of ``x ** 2`` over ``size`` neighbouring channels, the result is ``x / (k + alpha * m) **
+    beta``. Masked entries are 0 in a plain result and stay masked in a MaskedTensor.
 
     Args:
-        input (Tensor): ``(N, C, *)``, floating point, of any layout; plain, or a MaskedTensor, whose own mask counts,
-            too.
-        size (int): The number of channels of a neighbourhood.
+        input (Tensor): ``(N, C, *)``, floating point, of any layout; plain or a MaskedTensor.
+        size (int): The number of neighbouring channels.
         alpha (float, optional): The factor of the mean.
         beta (float, optional): The exponent.
-        k (float, optional): What is added to the mean.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Integers are read as ``mask != 0``.
+        k (float, optional): Added to the scaled mean.
+        mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
+            to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
 
     Returns:
         Tensor: ``input``'s shape and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
-        ValueError: ``input`` has fewer than three dimensions, or ``mask`` does not broadcast to it or lies on another
-            device.
+        TypeError: ``input`` is not a tensor.
+        TypeError: ``mask`` is not a plain bool or int tensor.
+        ValueError: ``mask`` does not broadcast to ``input``, or is on another device.
+        ValueError: ``input`` has fewer than three dimensions.
 
     Example:
         >>> x, m = torch.ones(1, 2, 1), torch.tensor([[[True], [False]]])
@@ -1309,33 +1358,36 @@ def local_response_norm(input: T, size: int, alpha: float=0.0001, beta: float=0.
         neural networks, 2012.
     """
 def log_prob(distribution: torch.distributions.Distribution, value: T, *, mask: Tensor | None=None, fill_value: Number | None=None) -> T:
-    """The log density of the valid part of ``value``: the marginal one where an event is valid in part.
+    """The log density of ``value``, marginalized over the masked coordinates of each event.
 
-    With ``o`` the valid coordinates of an event it is ``log p(value[o])``. Of a multivariate normal this is the density
-    of a normal with ``loc[o]`` and ``covariance_matrix[o, o]``, of a Dirichlet that of one whose other concentrations
-    are added up. ``Independent`` and ``MixtureSameFamily`` of such, and elementwise transforms of them, are computed
-    through their parts. Of other families of vectors an event that is valid in part is masked: its marginal density
-    has no formula here. Families of numbers take torch's own ``log_prob``. Valid coordinates are validated as in torch,
-    unless the distribution has ``validate_args=False``; what is masked is not.
+    With ``o`` the valid coordinates of an event, the result is ``log p(value[o])``. For a multivariate normal, this is
+    the density of a normal with ``loc[o]`` and ``covariance_matrix[o, o]``; for a Dirichlet, that of a Dirichlet whose
+    other concentrations are summed. ``Independent``, ``MixtureSameFamily`` and elementwise transforms are computed from
+    their parts. For all other multivariate distributions, a partly valid event is masked.
+
+    Univariate distributions use torch's own ``log_prob``. Valid coordinates are validated as in torch unless the
+    distribution has ``validate_args=False``; masked ones are not.
 
     Args:
-        distribution (torch.distributions.Distribution): With plain parameters, of batch shape ``B`` and event shape
-            ``E``.
-        value (Tensor): ``(*S, *B, *E)``, or broadcastable to it; any dtype the distribution takes; plain, or a
-            MaskedTensor, whose own mask counts, too.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``value``. Integers are read as
-            ``mask != 0``.
-        fill_value (number, optional): The result of an event of which nothing is valid.
+        distribution (torch.distributions.Distribution): A distribution with plain parameters, batch shape ``B`` and
+            event shape ``E``.
+        value (Tensor): ``(*S, *B, *E)``, or broadcastable to it; any dtype that the distribution accepts; plain or a
+            MaskedTensor.
+        mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
+            to ``value``, and combined with the mask of a MaskedTensor.
+        fill_value (number, optional): The result of an event without a valid coordinate. Default: NaN.
 
     Returns:
         Tensor: ``(*S, *B)``, in the dtype of the distribution's parameters. A MaskedTensor if ``value`` is one, masked
-        where nothing of an event is valid; else plain, and NaN there.
+        for events without a valid coordinate; otherwise plain, with NaN there.
 
     Raises:
-        TypeError: ``distribution`` is not a distribution, ``value`` is not a tensor, or ``mask`` is not a plain
-            bool or int tensor.
-        ValueError: ``value`` does not end in the event shape, or ``mask`` does not broadcast to it; torch's own, for
-            valid coordinates outside of the support, as shares that add up to more than 1.
+        TypeError: ``input`` is not a tensor.
+        TypeError: ``distribution`` is not a distribution, or ``value`` is not a tensor.
+        TypeError: ``mask`` is not a plain bool or int tensor.
+        ValueError: ``mask`` does not broadcast to ``input``, or is on another device.
+        ValueError: ``value`` does not end in the event shape, or ``mask`` does not broadcast to it.
+        ValueError: A valid coordinate is outside the support.
         UnsupportedOpError: ``value`` is sparse.
 
     Example:
@@ -1350,26 +1402,27 @@ def log_prob(distribution: torch.distributions.Distribution, value: T, *, mask: 
 def log_softmax(input: T, dim: int, dtype: torch.dtype | None=None, *, mask: Tensor | None=None, mode: Mode='safe') -> T:
     """The logarithm of the softmax of the valid entries along ``dim``: ``x - logsumexp(x[valid])``.
 
-    A plain result is -inf where an entry is masked, whose exponential is softmax's 0; that of a MaskedTensor is masked
-    there. A sparse ``input`` keeps its pattern.
+    Masked entries are -inf in a plain result, so that their exponential is 0, and stay masked in a MaskedTensor. A
+    sparse ``input`` keeps its pattern.
 
     Args:
-        input (Tensor): Floating point, of any shape and layout; plain, or a MaskedTensor, whose own mask counts, too.
-        dim (int): The dimension to go along. ``axis`` is the same.
+        input (Tensor): Floating point, of any shape and layout; plain or a MaskedTensor.
+        dim (int): The dimension to compute along. ``axis`` is accepted as well.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Integers are read as ``mask != 0``.
-        mode (str, optional): What a slice without a finite entry gives. ``"safe"``: zeros, with zero gradients, if
-            nothing is valid, and NaN if all valid entries are -inf, as in torch. ``"inf_as_zero"``: zeros in both
-            cases, as torch's ``_safe_softmax``. ``"none"``: NaN in both cases, by the plain formula.
+        mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
+            to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
+        mode (str, optional): The result of a slice without a finite valid entry. ``"safe"``: 0 with gradient 0 if no
+            entry is valid, NaN if all valid entries are -inf, as in torch. ``"inf_as_zero"``: 0 in both cases, as in
+            torch's ``_safe_softmax``. ``"none"``: NaN in both cases.
 
     Returns:
         Tensor: ``input``'s shape, layout and dtype, -inf where it is masked. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
-        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; or ``mode`` is not one of the
-            allowed values.
+        TypeError: ``input`` is not a tensor.
+        TypeError: ``mask`` is not a plain bool or int tensor.
+        ValueError: ``mask`` does not broadcast to ``input``, or is on another device.
+        ValueError: ``mode`` is not one of the values above.
         IndexError: ``dim`` is out of range.
         RuntimeError: ``input`` is neither floating point nor complex.
 
@@ -1385,25 +1438,25 @@ def log_softmax(input: T, dim: int, dtype: torch.dtype | None=None, *, mask: Ten
 def logaddexp(input: MaskedTensor, other: Tensor, *, dtype: torch.dtype | None=None, input_mask: Tensor | None=None, other_mask: Tensor | None=None) -> MaskedTensor:
     """The logarithm of the sum of exponentials of two tensors: ``log(exp(input) + exp(other))``.
 
-    Where one side is masked the other is the result. Where both are, a plain result is -inf and that of a MaskedTensor
-    is masked.
+    Where one side is masked, the result is the other. Where both are, it is -inf for plain tensors and masked for a
+    MaskedTensor.
 
     Args:
-        input (Tensor): Floating point or complex, of any shape, strided; plain, or a MaskedTensor, whose own mask
-            counts, too.
-        other (Tensor): Of ``input``'s dtype, broadcastable to it, strided; plain or a MaskedTensor.
+        input (Tensor): Floating point or complex, of any shape, strided; plain or a MaskedTensor.
+        other (Tensor): In ``input``'s dtype, broadcastable to it, strided; plain or a MaskedTensor.
         dtype (torch.dtype, optional): Convert both to this dtype first.
         input_mask (Tensor, optional): True = valid entry of ``input``; bool, broadcastable to it.
         other_mask (Tensor, optional): True = valid entry of ``other``; bool, broadcastable to it.
 
     Returns:
-        Tensor: The broadcast shape, in ``input``'s dtype. A MaskedTensor if a side is one.
+        Tensor: The broadcast shape, in ``input``'s dtype. A MaskedTensor if an operand is one.
 
     Raises:
-        TypeError: ``input`` or ``other`` is not a tensor, or a mask is not a plain bool or int tensor.
-        ValueError: A mask does not broadcast to its side, or lies on another device.
+        TypeError: ``input`` or ``other`` is not a tensor.
+        TypeError: ``input_mask`` or ``other_mask`` is not a plain bool or int tensor.
+        ValueError: A mask does not broadcast to its operand, or is on another device.
         RuntimeError: The shapes do not broadcast.
-        UnsupportedOpError: A side is sparse.
+        UnsupportedOpError: An operand is sparse.
 
     Example:
         >>> x, m = torch.zeros(2), torch.tensor([True, False])
@@ -1420,23 +1473,23 @@ def logaddexp(input: Tensor, other: Tensor, *, dtype: torch.dtype | None=None, i
 def logcumsumexp(input: T, dim: int, *, dtype: torch.dtype | None=None, mask: Tensor | None=None) -> T:
     """The logarithm of the running sum of exponentials of the valid entries: ``log(cumsum(exp(x)))``.
 
-    A plain result is 0 where an entry is masked; that of a MaskedTensor is masked there. A sparse ``input`` keeps its
-    pattern: entries that it does not store never take part.
+    Masked entries are 0 in a plain result and stay masked in a MaskedTensor. A sparse ``input`` keeps its pattern; only
+    stored entries take part.
 
     Args:
-        input (Tensor): Floating point or complex, of any shape and layout; plain, or a MaskedTensor, whose own mask
-            counts, too.
-        dim (int): The dimension to go along. ``axis`` is the same.
+        input (Tensor): Floating point or complex, of any shape and layout; plain or a MaskedTensor.
+        dim (int): The dimension to compute along. ``axis`` is accepted as well.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Integers are read as ``mask != 0``.
+        mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
+            to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
 
     Returns:
         Tensor: ``input``'s shape, layout and dtype. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
-        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
+        TypeError: ``input`` is not a tensor.
+        TypeError: ``mask`` is not a plain bool or int tensor.
+        ValueError: ``mask`` does not broadcast to ``input``, or is on another device.
         IndexError: ``dim`` is out of range.
         RuntimeError: ``input`` is neither floating point nor complex.
 
@@ -1450,29 +1503,31 @@ def logcumsumexp(input: T, dim: int, *, dtype: torch.dtype | None=None, mask: Te
 def logsumexp(input: T, dim: Dim=None, keepdim: bool=False, *, dtype: torch.dtype | None=None, mask: Tensor | None=None, fill_value: Number | None=None, min_count: int | None=None) -> T:
     """The logarithm of the sum of exponentials of the valid entries along ``dim``: ``log(sum(exp(x[valid])))``.
 
-    A plain result is -inf where no entry is valid; that of a MaskedTensor is masked there. The result of a sparse
-    ``input`` stores every output with a valid entry, because a slice of ``n`` zeros gives ``log(n)``.
+    Where no entry is valid, the result is -inf for a plain ``input`` and masked for a MaskedTensor. The result of a
+    sparse ``input`` stores every slice with a valid entry, since ``n`` zeros result in ``log(n)``.
 
     Args:
-        input (Tensor): Any shape, layout and dtype; plain, or a MaskedTensor, whose own mask counts, too.
-        dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` is all of them. ``axis`` is the
-            same.
-        keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
+        input (Tensor): Any shape, layout and dtype; plain or a MaskedTensor.
+        dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` reduces all. ``axis`` is accepted
+            as well.
+        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Integers are read as ``mask != 0``.
+        mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
+            to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
         fill_value (number, optional): The value of a result with too few valid entries.
-        min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
-            ``fill_value``, else NaN.
+        min_count (int, optional): The number of valid entries that a result requires. With fewer, it is masked for a
+            MaskedTensor, and ``fill_value`` (default: NaN) for a plain ``input``.
 
     Returns:
         Tensor: ``input``'s shape without ``dim``, in its dtype; the default dtype for integers and bools. A
         MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
-        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
-            integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
+        TypeError: ``input`` is not a tensor.
+        TypeError: ``mask`` is not a plain bool or int tensor.
+        ValueError: ``mask`` does not broadcast to ``input``, or is on another device.
+        ValueError: ``fill_value`` does not fit an integer result.
+        ValueError: ``min_count`` requires NaN, which integer and bool results cannot hold: pass ``fill_value``.
         IndexError: ``dim`` is out of range.
 
     Example:
@@ -1488,30 +1543,31 @@ def logsumexp(input: T, dim: Dim=None, keepdim: bool=False, *, dtype: torch.dtyp
 def margin_ranking_loss(input1: MaskedTensor, input2: Tensor, target: Tensor, margin: float=0.0, *, reduction: str='mean', mask: Tensor | None=None, target_mask: Tensor | None=None, fill_value: Number | None=None) -> MaskedTensor:
     """The ranking loss of the valid entries: ``max(0, -target * (input1 - input2) + margin)``.
 
-    An entry counts where all three operands are valid.
+    An entry counts if all three operands are valid.
 
     Args:
         input1 (Tensor): Floating point, of any shape; plain or a MaskedTensor.
         input2 (Tensor): Floating point, broadcastable to ``input1``; plain or a MaskedTensor.
         target (Tensor): 1 where ``input1`` should be larger, -1 where ``input2`` should, of any dtype, broadcastable to
             ``input1``; plain or a MaskedTensor.
-        margin (float, optional): The least difference that is not penalized.
+        margin (float, optional): The smallest difference that is not penalized.
         reduction (str, optional): ``"mean"`` divides the sum by the number of valid entries, ``"sum"`` does not,
-            ``"none"`` gives the loss of each entry.
+            ``"none"`` returns the loss of each entry.
         mask (Tensor, optional): True = valid entry of ``input1``; bool, of any layout, broadcastable to it.
         target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
-        fill_value (number, optional): The loss if nothing is valid; by default NaN for a mean and 0 for a sum.
+        fill_value (number, optional): The loss if no entry is valid; by default NaN for a mean and 0 for a sum.
 
     Returns:
-        Tensor: A 0-d loss in ``input1``'s dtype, or with ``reduction="none"`` one of ``input1``'s shape, 0 where an
-        entry is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
+        Tensor: A 0-d loss in ``input1``'s dtype; with ``reduction="none"`` of ``input1``'s shape, 0 at masked entries.
+        A MaskedTensor if an operand is one, masked if no entry is valid.
 
     Raises:
-        TypeError: An operand is not a tensor, or a mask is not a plain bool or int tensor.
-        ValueError: ``reduction`` is not one of the allowed values, or a mask does not broadcast to its operand or lies
-            on another device.
+        TypeError: An operand is not a tensor.
+        TypeError: A mask is not a plain bool or int tensor.
+        ValueError: A mask does not broadcast to its operand, or is on another device.
+        ValueError: ``reduction`` is not one of the values above.
         RuntimeError: The shapes do not broadcast, or ``input1`` is not floating point.
-        UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
+        UnsupportedOpError: An operand is sparse and the loss is not implemented for it.
 
     Example:
         >>> a, b = torch.tensor([1.0, 9.0]), torch.tensor([3.0, 0.0])
@@ -1532,9 +1588,9 @@ def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: 
 def masked_fill(input: MaskedTensor, mask: Tensor, value: float | bool | complex | Tensor) -> MaskedTensor:
     """A copy of ``input`` with ``value`` where ``mask`` is True: ``out[i] = value if mask[i] else input[i]``.
 
-    ``mask`` says here where to write, not what is valid. Masked entries of a MaskedTensor stay masked, whatever is
-    written; a masked entry of ``mask``, or a masked ``value``, gives a masked result. To make entries valid, assign:
-    ``x[mask] = value``.
+    Here ``mask`` selects where to write, not what is valid. Masked entries of a MaskedTensor stay masked; a masked
+    entry of ``mask``, or a masked ``value``, makes the result masked there. To make entries valid, assign: ``x[mask] =
+    value``.
 
     Args:
         input (Tensor): Any shape and dtype, strided; plain or a MaskedTensor.
@@ -1547,9 +1603,10 @@ def masked_fill(input: MaskedTensor, mask: Tensor, value: float | bool | complex
         one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, ``mask`` is not a bool tensor, or ``value`` is neither a number nor a
-            tensor.
-        RuntimeError: The shapes do not broadcast, or ``value`` has dimensions or does not fit ``input``'s dtype.
+        TypeError: ``input`` is not a tensor, or ``mask`` is not a bool tensor.
+        TypeError: ``value`` is neither a number nor a tensor.
+        RuntimeError: The shapes do not broadcast.
+        RuntimeError: ``value`` is not 0-d, or does not fit ``input``'s dtype.
         UnsupportedOpError: ``input`` is plain and sparse.
 
     Example:
@@ -1567,10 +1624,10 @@ def masked_fill(input: Tensor, mask: Tensor, value: MaskedTensor) -> MaskedTenso
 @overload
 def masked_fill(input: Tensor, mask: Tensor, value: float | bool | complex | Tensor) -> Tensor: ...
 def masked_fill_(input: T, mask: Tensor, value: float | bool | complex | Tensor) -> T:
-    """The input itself, with ``value`` written where ``mask`` is True.
+    """``input`` itself, with ``value`` written where ``mask`` is True.
 
-    ``mask`` says here where to write, not what is valid. Validity follows as for :func:`masked_fill`. An error writes
-    nothing.
+    Here ``mask`` selects where to write, not what is valid. Validity is as for :func:`masked_fill`. After an error,
+    ``input`` is unchanged.
 
     Args:
         input (Tensor): Any shape and dtype, strided; plain or a MaskedTensor.
@@ -1582,10 +1639,11 @@ def masked_fill_(input: T, mask: Tensor, value: float | bool | complex | Tensor)
         Tensor: ``input`` itself, of its shape and dtype.
 
     Raises:
-        TypeError: ``input`` is not a tensor, ``mask`` is not a bool tensor, or ``value`` is neither a number nor a
-            tensor.
-        RuntimeError: ``mask`` does not broadcast to ``input``, ``value`` has dimensions or does not fit ``input``'s
-            dtype, or ``input`` is a leaf that requires grad.
+        TypeError: ``input`` is not a tensor, or ``mask`` is not a bool tensor.
+        TypeError: ``value`` is neither a number nor a tensor.
+        RuntimeError: ``mask`` does not broadcast to ``input``.
+        RuntimeError: ``value`` is not 0-d, or does not fit ``input``'s dtype.
+        RuntimeError: ``input`` is a leaf that requires grad.
         MaskedWriteError: ``input`` is plain and ``mask`` is masked.
         MaskedValueError: ``input`` is plain and ``value`` is masked.
         UnsupportedOpError: ``input`` is plain and sparse.
@@ -1602,8 +1660,9 @@ def masked_fill_(input: T, mask: Tensor, value: float | bool | complex | Tensor)
 def masked_scatter(input: MaskedTensor, mask: Tensor, source: Tensor) -> MaskedTensor:
     """A copy of ``input`` with entries of ``source`` where ``mask`` is True: ``out[mask] = source.flatten()[:n]``.
 
-    ``mask`` says here where to write, not what is valid; ``n`` is the number of places where it is True. Gradients flow
-    to ``input`` and ``source``. A masked ``source`` brings its validity, and a masked entry of ``mask`` is not True.
+    Here ``mask`` selects where to write, not what is valid. ``n`` is the number of True entries of ``mask``. An entry
+    from a masked ``source`` is masked; a masked entry of ``mask`` counts as False. Gradients flow to ``input`` and
+    ``source``.
 
     Args:
         input (Tensor): Any shape and dtype, strided; plain or a MaskedTensor.
@@ -1616,8 +1675,8 @@ def masked_scatter(input: MaskedTensor, mask: Tensor, source: Tensor) -> MaskedT
 
     Raises:
         TypeError: ``input`` or ``source`` is not a tensor, or ``mask`` is not a bool tensor.
-        RuntimeError: ``source`` has too few entries (both numbers are stated) or another dtype, or the shapes do not
-            broadcast.
+        RuntimeError: ``source`` has fewer entries than ``mask`` has True ones, or another dtype.
+        RuntimeError: The shapes do not broadcast.
         UnsupportedOpError: ``input`` is plain and sparse.
 
     Example:
@@ -1635,25 +1694,26 @@ def masked_scatter(input: Tensor, mask: Tensor, source: MaskedTensor) -> MaskedT
 @overload
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor: ...
 def masked_scatter_(input: T, mask: Tensor, source: Tensor) -> T:
-    """The input itself, with entries of ``source`` written where ``mask`` is True.
+    """``input`` itself, with entries of ``source`` written where ``mask`` is True.
 
-    ``mask`` says here where to write, not what is valid. Validity follows as for :func:`masked_scatter`. An error
-    writes nothing.
+    Here ``mask`` selects where to write, not what is valid. Validity is as for :func:`masked_scatter`. After an error,
+    ``input`` is unchanged.
 
     Args:
         input (Tensor): Any shape and dtype, strided; plain or a MaskedTensor.
         mask (Tensor): True = write here; bool, broadcastable to ``input``; plain, or a MaskedTensor if ``input`` is
             one.
-        source (Tensor): Any shape with an entry for each place, in ``input``'s dtype; plain, or a MaskedTensor if
-            ``input`` is one.
+        source (Tensor): Any shape with an entry for each True one of ``mask``, in ``input``'s dtype; plain, or a
+            MaskedTensor if ``input`` is one.
 
     Returns:
         Tensor: ``input`` itself, of its shape and dtype.
 
     Raises:
         TypeError: ``input`` or ``source`` is not a tensor, or ``mask`` is not a bool tensor.
-        RuntimeError: ``source`` has too few entries or another dtype, ``mask`` does not broadcast to ``input``, or
-            ``input`` is a leaf that requires grad.
+        RuntimeError: ``source`` has fewer entries than ``mask`` has True ones, or another dtype.
+        RuntimeError: ``mask`` does not broadcast to ``input``.
+        RuntimeError: ``input`` is a leaf that requires grad.
         MaskedWriteError: ``input`` is plain and another operand is masked.
         UnsupportedOpError: ``input`` is plain and sparse.
 
@@ -1669,16 +1729,16 @@ def masked_scatter_(input: T, mask: Tensor, source: Tensor) -> T:
 def masked_select(input: MaskedTensor, mask: Tensor) -> MaskedTensor:
     """The entries of ``input`` where ``mask`` is True, in order.
 
-    ``mask`` says here what to read, not what is valid; a masked entry of it selects nothing. The length depends on the
-    data.
+    Here ``mask`` selects what to read, not what is valid; a masked entry of ``mask`` selects nothing. The length
+    depends on the data.
 
     Args:
         input (Tensor): Any shape and dtype, strided; plain or a MaskedTensor.
         mask (Tensor): True = read here; bool, broadcast against ``input``; plain or a MaskedTensor.
 
     Returns:
-        Tensor: A 1-D tensor in ``input``'s dtype. A MaskedTensor with the validity of what was read if ``input`` is
-        one.
+        Tensor: A 1-D tensor in ``input``'s dtype. If ``input`` is a MaskedTensor, a MaskedTensor in which masked
+        entries stay masked.
 
     Raises:
         TypeError: ``input`` is not a tensor, or ``mask`` is not a bool tensor.
@@ -1700,36 +1760,39 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor: ...
 def max(input: T, dim: None=None, keepdim: bool=False, *, mask: Tensor | None=None, fill_value: Number | None=None, min_count: int | None=None) -> T:
     """The largest valid entry, or with ``dim`` the largest along it and its position.
 
-    Where no entry is valid, a plain result is -inf (the smallest integer, False) at position 0, and that of a
-    MaskedTensor is masked. ``max(input, other)`` is ``torch.maximum``, the larger of each pair, valid where both are.
+    Where no entry is valid, the value is -inf (the smallest integer, False) at position 0 for a plain ``input`` and
+    masked for a MaskedTensor. ``max(input, other)`` is ``torch.maximum``: the larger of each pair, valid where both
+    are.
 
     Args:
-        input (Tensor): Any shape and layout, any dtype but complex; plain, or a MaskedTensor, whose own mask counts,
-            too.
-        dim (int or Tensor, optional): The dimension to reduce; None is all of them. A tensor of any shape and dtype in
-            its place is ``other``. ``axis`` is the same.
-        keepdim (bool, optional): Keep the reduced dimension with size 1; needs a ``dim``. ``keepdims`` is the same.
+        input (Tensor): Any shape and layout, any dtype but complex; plain or a MaskedTensor.
+        dim (int or Tensor, optional): The dimension to reduce; None reduces all. A tensor of any shape and dtype in its
+            place is ``other``. ``axis`` is accepted as well.
+        keepdim (bool, optional): Keep the reduced dimension with size 1; requires ``dim``. ``keepdims`` is accepted as
+            well.
         other (Tensor, optional): Any dtype but complex, strided, broadcastable to ``input``; plain or a MaskedTensor.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Integers are read as ``mask != 0``.
-        fill_value (number, optional): The value of a result with too few valid entries; its index is 0, or masked in a
-            MaskedTensor.
-        min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
-            ``fill_value``, else NaN.
+        mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
+            to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
+        fill_value (number, optional): The value of a result with too few valid entries. Its index is 0 for a plain
+            ``input`` and masked for a MaskedTensor.
+        min_count (int, optional): The number of valid entries that a result requires. With fewer, it is masked for a
+            MaskedTensor, and ``fill_value`` (default: NaN) for a plain ``input``.
 
     Returns:
-        Tensor or tuple: A 0-d tensor in ``input``'s dtype, with ``other`` one of the broadcast shape, or with ``dim`` a
-        named tuple ``(values, indices)`` of ``input``'s shape without it, the indices int64. MaskedTensors if ``input``
-        is one.
+        Tensor or tuple: A 0-d tensor in ``input``'s dtype; with ``other``, a tensor of the broadcast shape; with
+        ``dim``, a named tuple ``(values, indices)`` of ``input``'s shape without it, with int64 indices. MaskedTensors
+        if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, ``mask`` is not a plain bool or int tensor, ``dim`` is not an int, or
-            ``keepdim`` is given without it.
-        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
-            integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
+        TypeError: ``input`` is not a tensor.
+        TypeError: ``mask`` is not a plain bool or int tensor.
+        TypeError: ``dim`` is not an int, or ``keepdim`` is given without it.
+        ValueError: ``mask`` does not broadcast to ``input``, or is on another device.
+        ValueError: ``fill_value`` does not fit an integer result.
+        ValueError: ``min_count`` requires NaN, which integer and bool results cannot hold: pass ``fill_value``.
         IndexError: ``dim`` is out of range or has size 0.
-        RuntimeError: ``input`` is complex, which has no order.
-        UnsupportedOpError: ``other`` is given, and an operand is sparse.
+        RuntimeError: ``input`` is complex, and complex numbers have no order.
+        UnsupportedOpError: ``other`` is given and an operand is sparse.
 
     Example:
         >>> x, m = torch.tensor([[9.0, 2.0, 3.0]]), torch.tensor([[False, True, True]])
@@ -1752,30 +1815,31 @@ def max(input: Tensor, dim: None=None, keepdim: bool=False, *, other: Tensor, ma
 def mean(input: T, dim: Dim=None, keepdim: bool=False, *, dtype: torch.dtype | None=None, mask: Tensor | None=None, fill_value: Number | None=None, min_count: int | None=None) -> T:
     """The mean of the valid entries along ``dim``: ``sum(x[valid]) / n`` with ``n`` the number of valid entries.
 
-    A plain result is NaN where no entry is valid; that of a MaskedTensor is masked there.
+    Where no entry is valid, the result is NaN for a plain ``input`` and masked for a MaskedTensor.
 
     Args:
-        input (Tensor): Floating point or complex, of any shape and layout; plain, or a MaskedTensor, whose own mask
-            counts, too.
-        dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` is all of them. ``axis`` is the
-            same.
-        keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
+        input (Tensor): Floating point or complex, of any shape and layout; plain or a MaskedTensor.
+        dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` reduces all. ``axis`` is accepted
+            as well.
+        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Integers are read as ``mask != 0``.
+        mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
+            to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
         fill_value (number, optional): The value of a result with too few valid entries.
-        min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
-            ``fill_value``, else NaN.
+        min_count (int, optional): The number of valid entries that a result requires. With fewer, it is masked for a
+            MaskedTensor, and ``fill_value`` (default: NaN) for a plain ``input``.
 
     Returns:
         Tensor: ``input``'s shape without ``dim``, in its dtype. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
-        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
-            integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
+        TypeError: ``input`` is not a tensor.
+        TypeError: ``mask`` is not a plain bool or int tensor.
+        ValueError: ``mask`` does not broadcast to ``input``, or is on another device.
+        ValueError: ``fill_value`` does not fit an integer result.
+        ValueError: ``min_count`` requires NaN, which integer and bool results cannot hold: pass ``fill_value``.
         IndexError: ``dim`` is out of range.
-        RuntimeError: ``input`` is neither floating point nor complex; give it such a ``dtype``.
+        RuntimeError: ``input`` is neither floating point nor complex: pass a ``dtype`` that is.
 
     Example:
         >>> mt.masked_tensor([[1.0, None, 3.0], [None, None, None]]).mean(1)
@@ -1790,35 +1854,36 @@ def mean(input: T, dim: Dim=None, keepdim: bool=False, *, dtype: torch.dtype | N
     """
 @overload
 def median(input: T, dim: None=None, keepdim: bool=False, *, dtype: torch.dtype | None=None, mask: Tensor | None=None, fill_value: Number | None=None, min_count: int | None=None) -> T:
-    """The lower median of the valid entries, or with ``dim`` the one along it and its position.
+    """The lower median of the valid entries, or with ``dim`` the median along it and its position.
 
-    It is NaN if a valid entry is NaN. Where no entry is valid, a plain result is NaN (0 for integers) at position 0,
-    and that of a MaskedTensor is masked.
+    It is NaN if a valid entry is NaN. Where no entry is valid, the value is NaN (0 for integers) at position 0 for a
+    plain ``input`` and masked for a MaskedTensor.
 
     Args:
-        input (Tensor): Integer or floating point, of any shape and layout; plain, or a MaskedTensor, whose own mask
-            counts, too.
-        dim (int or tuple of int, optional): The dimensions to reduce; None is all of them. ``axis`` is the same.
-        keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
+        input (Tensor): Integer or floating point, of any shape and layout; plain or a MaskedTensor.
+        dim (int or tuple of int, optional): The dimensions to reduce; None reduces all. ``axis`` is accepted as well.
+        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Integers are read as ``mask != 0``.
-        fill_value (number, optional): The value of a result with too few valid entries; its index is 0, or masked in a
-            MaskedTensor.
-        min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
-            ``fill_value``, else NaN.
+        mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
+            to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
+        fill_value (number, optional): The value of a result with too few valid entries. Its index is 0 for a plain
+            ``input`` and masked for a MaskedTensor.
+        min_count (int, optional): The number of valid entries that a result requires. With fewer, it is masked for a
+            MaskedTensor, and ``fill_value`` (default: NaN) for a plain ``input``.
 
     Returns:
         Tensor or tuple: A 0-d tensor in ``input``'s dtype, or with ``dim`` a named tuple ``(values, indices)`` of
-        ``input``'s shape without it, the indices int64; of several positions of the median any one may be given.
-        MaskedTensors if ``input`` is one.
+        ``input``'s shape without it, with int64 indices. If the median occurs several times, the index is that of any
+        occurrence. MaskedTensors if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
-        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
-            integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
+        TypeError: ``input`` is not a tensor.
+        TypeError: ``mask`` is not a plain bool or int tensor.
+        ValueError: ``mask`` does not broadcast to ``input``, or is on another device.
+        ValueError: ``fill_value`` does not fit an integer result.
+        ValueError: ``min_count`` requires NaN, which integer and bool results cannot hold: pass ``fill_value``.
         IndexError: ``dim`` is out of range or has size 0.
-        RuntimeError: ``input`` is complex, which has no order, or bool.
+        RuntimeError: ``input`` is complex or bool.
 
     Example:
         >>> m = torch.tensor([True, True, False, True])
@@ -1838,36 +1903,38 @@ def median(input: Tensor, dim: int, keepdim: bool=False, *, dtype: torch.dtype |
 def min(input: T, dim: None=None, keepdim: bool=False, *, mask: Tensor | None=None, fill_value: Number | None=None, min_count: int | None=None) -> T:
     """The smallest valid entry, or with ``dim`` the smallest along it and its position.
 
-    Where no entry is valid, a plain result is inf (the largest integer, True) at position 0, and that of a MaskedTensor
-    is masked. ``min(input, other)`` is ``torch.minimum``, the smaller of each pair, valid where both are.
+    Where no entry is valid, the value is inf (the largest integer, True) at position 0 for a plain ``input`` and masked
+    for a MaskedTensor. ``min(input, other)`` is ``torch.minimum``: the smaller of each pair, valid where both are.
 
     Args:
-        input (Tensor): Any shape and layout, any dtype but complex; plain, or a MaskedTensor, whose own mask counts,
-            too.
-        dim (int or Tensor, optional): The dimension to reduce; None is all of them. A tensor of any shape and dtype in
-            its place is ``other``. ``axis`` is the same.
-        keepdim (bool, optional): Keep the reduced dimension with size 1; needs a ``dim``. ``keepdims`` is the same.
+        input (Tensor): Any shape and layout, any dtype but complex; plain or a MaskedTensor.
+        dim (int or Tensor, optional): The dimension to reduce; None reduces all. A tensor of any shape and dtype in its
+            place is ``other``. ``axis`` is accepted as well.
+        keepdim (bool, optional): Keep the reduced dimension with size 1; requires ``dim``. ``keepdims`` is accepted as
+            well.
         other (Tensor, optional): Any dtype but complex, strided, broadcastable to ``input``; plain or a MaskedTensor.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Integers are read as ``mask != 0``.
-        fill_value (number, optional): The value of a result with too few valid entries; its index is 0, or masked in a
-            MaskedTensor.
-        min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
-            ``fill_value``, else NaN.
+        mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
+            to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
+        fill_value (number, optional): The value of a result with too few valid entries. Its index is 0 for a plain
+            ``input`` and masked for a MaskedTensor.
+        min_count (int, optional): The number of valid entries that a result requires. With fewer, it is masked for a
+            MaskedTensor, and ``fill_value`` (default: NaN) for a plain ``input``.
 
     Returns:
-        Tensor or tuple: A 0-d tensor in ``input``'s dtype, with ``other`` one of the broadcast shape, or with ``dim`` a
-        named tuple ``(values, indices)`` of ``input``'s shape without it, the indices int64. MaskedTensors if ``input``
-        is one.
+        Tensor or tuple: A 0-d tensor in ``input``'s dtype; with ``other``, a tensor of the broadcast shape; with
+        ``dim``, a named tuple ``(values, indices)`` of ``input``'s shape without it, with int64 indices. MaskedTensors
+        if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, ``mask`` is not a plain bool or int tensor, ``dim`` is not an int, or
-            ``keepdim`` is given without it.
-        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
-            integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
+        TypeError: ``input`` is not a tensor.
+        TypeError: ``mask`` is not a plain bool or int tensor.
+        TypeError: ``dim`` is not an int, or ``keepdim`` is given without it.
+        ValueError: ``mask`` does not broadcast to ``input``, or is on another device.
+        ValueError: ``fill_value`` does not fit an integer result.
+        ValueError: ``min_count`` requires NaN, which integer and bool results cannot hold: pass ``fill_value``.
         IndexError: ``dim`` is out of range or has size 0.
-        RuntimeError: ``input`` is complex, which has no order.
-        UnsupportedOpError: ``other`` is given, and an operand is sparse.
+        RuntimeError: ``input`` is complex, and complex numbers have no order.
+        UnsupportedOpError: ``other`` is given and an operand is sparse.
 
     Example:
         >>> x, m = torch.tensor([[0.0, 2.0, 3.0]]), torch.tensor([[False, True, True]])
@@ -1889,33 +1956,34 @@ def min(input: Tensor, dim: Tensor, keepdim: bool=False, *, mask: Tensor | None=
 def min(input: Tensor, dim: None=None, keepdim: bool=False, *, other: Tensor, mask: Tensor | None=None, fill_value: Number | None=None, min_count: int | None=None) -> Tensor: ...
 @overload
 def mode(input: MaskedTensor, dim: Dim=-1, keepdim: bool=False, *, mask: Tensor | None=None, fill_value: Number | None=None, min_count: int | None=None) -> methods._mode_result:
-    """The most frequent valid entry along ``dim``, the smallest of several, and the position of its last occurrence.
+    """The most frequent valid entry along ``dim``, the smallest in a tie, and the position of its last occurrence.
 
-    Entries that a sparse ``input`` does not store are zeros, and count. Where no entry is valid, plain results are NaN
-    (0 for integers) and position 0, and those of a MaskedTensor are masked.
+    Where no entry is valid, the value is NaN (0 for integers) at position 0 for a plain ``input`` and masked for a
+    MaskedTensor. Entries that a sparse ``input`` does not store count as zeros.
 
     Args:
-        input (Tensor): Any shape and layout, any dtype but complex; plain, or a MaskedTensor, whose own mask counts,
-            too.
-        dim (int or tuple of int, optional): The dimensions to reduce; None is all of them. ``axis`` is the same.
-        keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Integers are read as ``mask != 0``.
-        fill_value (number, optional): The value of a result with too few valid entries; its index is 0, or masked in a
-            MaskedTensor.
-        min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
-            ``fill_value``, else NaN.
+        input (Tensor): Any shape and layout, any dtype but complex; plain or a MaskedTensor.
+        dim (int or tuple of int, optional): The dimensions to reduce; None reduces all. ``axis`` is accepted as well.
+        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well.
+        mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
+            to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
+        fill_value (number, optional): The value of a result with too few valid entries. Its index is 0 for a plain
+            ``input`` and masked for a MaskedTensor.
+        min_count (int, optional): The number of valid entries that a result requires. With fewer, it is masked for a
+            MaskedTensor, and ``fill_value`` (default: NaN) for a plain ``input``.
 
     Returns:
         tuple: A named tuple ``(values, indices)`` of ``input``'s shape without ``dim``: values in its dtype and int64
         indices. MaskedTensors if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
-        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
-            integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
+        TypeError: ``input`` is not a tensor.
+        TypeError: ``mask`` is not a plain bool or int tensor.
+        ValueError: ``mask`` does not broadcast to ``input``, or is on another device.
+        ValueError: ``fill_value`` does not fit an integer result.
+        ValueError: ``min_count`` requires NaN, which integer and bool results cannot hold: pass ``fill_value``.
         IndexError: ``dim`` is out of range or has size 0.
-        RuntimeError: ``input`` is complex, which has no order.
+        RuntimeError: ``input`` is complex, and complex numbers have no order.
 
     Example:
         >>> m = torch.tensor([True, True, True, False, False])
@@ -1933,30 +2001,31 @@ def mode(input: Tensor, dim: Dim=-1, keepdim: bool=False, *, mask: Tensor | None
 def mse_loss(input: MaskedTensor, target: Tensor, *, weight: Tensor | None=None, reduction: str='mean', mask: Tensor | None=None, target_mask: Tensor | None=None, fill_value: Number | None=None) -> MaskedTensor:
     """The squared error of the valid entries: ``(input - target) ** 2``.
 
-    An entry counts where ``input`` and ``target`` are both valid. Sparse operands have one shape, to which strided ones
-    broadcast. What they do not store is 0.
+    An entry counts if ``input`` and ``target`` are both valid. Sparse operands must have the same shape; entries that
+    they do not store are 0.
 
     Args:
         input (Tensor): Floating point, of any shape; plain or a MaskedTensor.
         target (Tensor): Floating point, broadcastable to ``input``; plain or a MaskedTensor.
         weight (Tensor, optional): Broadcastable to ``input``, in its dtype: multiplies the loss of each entry. A mean
-            divides by the sum of the weights of valid entries.
+            is divided by the sum of the weights of valid entries.
         reduction (str, optional): ``"mean"`` divides the sum by the number of valid entries, ``"sum"`` does not,
-            ``"none"`` gives the loss of each entry.
+            ``"none"`` returns the loss of each entry.
         mask (Tensor, optional): True = valid entry of ``input``; bool, of any layout, broadcastable to it.
         target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
-        fill_value (number, optional): The loss if nothing is valid; by default NaN for a mean and 0 for a sum.
+        fill_value (number, optional): The loss if no entry is valid; by default NaN for a mean and 0 for a sum.
 
     Returns:
-        Tensor: A 0-d loss in ``input``'s dtype, or with ``reduction="none"`` one of ``input``'s shape, 0 where an entry
-        is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
+        Tensor: A 0-d loss in ``input``'s dtype; with ``reduction="none"`` of ``input``'s shape, 0 at masked entries. A
+        MaskedTensor if an operand is one, masked if no entry is valid.
 
     Raises:
-        TypeError: An operand is not a tensor, or a mask is not a plain bool or int tensor.
-        ValueError: ``reduction`` is not one of the allowed values, or a mask does not broadcast to its operand or lies
-            on another device.
+        TypeError: An operand is not a tensor.
+        TypeError: A mask is not a plain bool or int tensor.
+        ValueError: A mask does not broadcast to its operand, or is on another device.
+        ValueError: ``reduction`` is not one of the values above.
         RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
-        UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
+        UnsupportedOpError: An operand is sparse and the loss is not implemented for it.
 
     Example:
         >>> target = torch.tensor([1.0, float("nan")])
@@ -1976,32 +2045,33 @@ def mse_loss(input: Tensor, target: Tensor, *, weight: Tensor | None=None, reduc
 def multi_margin_loss(input: MaskedTensor, target: Tensor, p: int=1, margin: float=1.0, weight: Tensor | None=None, *, reduction: str='mean', mask: Tensor | None=None, target_mask: Tensor | None=None, fill_value: Number | None=None) -> MaskedTensor:
     """The multi-class hinge loss over the valid classes and samples.
 
-    Each sample gives ``sum(max(0, margin - input[target] + input[c]) ** p) / C`` over the other classes ``c``, with
-    ``C`` the number of its valid classes.
+    The loss of a sample is ``sum(max(0, margin - input[target] + input[c]) ** p) / C`` over the other classes ``c``,
+    with ``C`` the number of its valid classes.
 
     Args:
         input (Tensor): Scores ``(N, C)`` or ``(C,)``, floating point; plain or a MaskedTensor.
         target (Tensor): Classes, int64: ``(N,)`` or 0-d; plain or a MaskedTensor.
-        p (int, optional): 1 or 2.
-        margin (float, optional): By how much the score of the target should be larger.
+        p (int, optional): The exponent, 1 or 2.
+        margin (float, optional): The margin by which the score of the target should be larger.
         weight (Tensor, optional): ``(C,)``, in ``input``'s dtype: multiplies the terms of each target class.
         reduction (str, optional): ``"mean"`` divides the sum by the number of valid samples, ``"sum"`` does not,
-            ``"none"`` gives the loss of each sample.
+            ``"none"`` returns the loss of each sample.
         mask (Tensor, optional): True = valid entry of ``input``; bool, of any layout, broadcastable to it.
         target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
-        fill_value (number, optional): The loss if nothing is valid; by default NaN for a mean and 0 for a sum.
+        fill_value (number, optional): The loss if no entry is valid; by default NaN for a mean and 0 for a sum.
 
     Returns:
-        Tensor: A 0-d loss in the dtype of the first operand, or with ``reduction="none"`` one of shape ``(N,)``, 0
-        where nothing of a sample is valid. A MaskedTensor if an operand is one; then a loss of which nothing is valid
-        is masked.
+        Tensor: A 0-d loss in the dtype of the first operand; with ``reduction="none"`` of shape ``(N,)``, 0 for samples
+        without a valid entry. A MaskedTensor if an operand is one, masked if no entry is valid.
 
     Raises:
-        TypeError: An operand is not a tensor, or a mask is not a plain bool or int tensor.
-        ValueError: ``reduction`` is not one of the allowed values, or a mask does not broadcast to its operand or lies
-            on another device.
-        RuntimeError: A valid target is out of range, the shapes do not fit, or ``p`` is neither 1 nor 2.
-        UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
+        TypeError: An operand is not a tensor.
+        TypeError: A mask is not a plain bool or int tensor.
+        ValueError: A mask does not broadcast to its operand, or is on another device.
+        ValueError: ``reduction`` is not one of the values above.
+        RuntimeError: A valid target is out of range, or the shapes do not fit.
+        RuntimeError: ``p`` is neither 1 nor 2.
+        UnsupportedOpError: An operand is sparse and the loss is not implemented for it.
 
     Example:
         >>> x, y = torch.tensor([[0.5, 1.0], [9.0, 9.0]]), torch.tensor([1, 0])
@@ -2023,24 +2093,24 @@ def multilabel_margin_loss(input: MaskedTensor, target: Tensor, *, reduction: st
 
     Args:
         input (Tensor): Scores ``(N, C)`` or ``(C,)``, floating point; plain or a MaskedTensor.
-        target (Tensor): Lists of classes, int64, of ``input``'s shape; -1 ends a list. Plain or a MaskedTensor.
+        target (Tensor): Lists of classes, int64, of ``input``'s shape, each ended by -1; plain or a MaskedTensor.
         reduction (str, optional): ``"mean"`` divides the sum by the number of valid samples, ``"sum"`` does not,
-            ``"none"`` gives the loss of each sample.
+            ``"none"`` returns the loss of each sample.
         mask (Tensor, optional): True = valid entry of ``input``; bool, of any layout, broadcastable to it.
         target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
-        fill_value (number, optional): The loss if nothing is valid; by default NaN for a mean and 0 for a sum.
+        fill_value (number, optional): The loss if no entry is valid; by default NaN for a mean and 0 for a sum.
 
     Returns:
-        Tensor: A 0-d loss in the dtype of the first operand, or with ``reduction="none"`` one of shape ``(N,)``, 0
-        where nothing of a sample is valid. A MaskedTensor if an operand is one; then a loss of which nothing is valid
-        is masked.
+        Tensor: A 0-d loss in the dtype of the first operand; with ``reduction="none"`` of shape ``(N,)``, 0 for samples
+        without a valid entry. A MaskedTensor if an operand is one, masked if no entry is valid.
 
     Raises:
-        TypeError: An operand is not a tensor, or a mask is not a plain bool or int tensor.
-        ValueError: ``reduction`` is not one of the allowed values, or a mask does not broadcast to its operand or lies
-            on another device.
+        TypeError: An operand is not a tensor.
+        TypeError: A mask is not a plain bool or int tensor.
+        ValueError: A mask does not broadcast to its operand, or is on another device.
+        ValueError: ``reduction`` is not one of the values above.
         RuntimeError: A valid target is out of range, or the shapes do not fit.
-        UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
+        UnsupportedOpError: An operand is sparse and the loss is not implemented for it.
 
     Example:
         >>> x, y = torch.tensor([0.5, 1.0, 9.0]), torch.tensor([1, -1, -1])
@@ -2063,22 +2133,22 @@ def multilabel_soft_margin_loss(input: MaskedTensor, target: Tensor, weight: Ten
         target (Tensor): 0 or 1 for each class: ``(N, C)``, floating point; plain or a MaskedTensor.
         weight (Tensor, optional): ``(C,)``, in ``input``'s dtype: multiplies the loss of each class.
         reduction (str, optional): ``"mean"`` divides the sum by the number of valid samples, ``"sum"`` does not,
-            ``"none"`` gives the loss of each sample.
+            ``"none"`` returns the loss of each sample.
         mask (Tensor, optional): True = valid entry of ``input``; bool, of any layout, broadcastable to it.
         target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
-        fill_value (number, optional): The loss if nothing is valid; by default NaN for a mean and 0 for a sum.
+        fill_value (number, optional): The loss if no entry is valid; by default NaN for a mean and 0 for a sum.
 
     Returns:
-        Tensor: A 0-d loss in the dtype of the first operand, or with ``reduction="none"`` one of shape ``(N,)``, 0
-        where nothing of a sample is valid. A MaskedTensor if an operand is one; then a loss of which nothing is valid
-        is masked.
+        Tensor: A 0-d loss in the dtype of the first operand; with ``reduction="none"`` of shape ``(N,)``, 0 for samples
+        without a valid entry. A MaskedTensor if an operand is one, masked if no entry is valid.
 
     Raises:
-        TypeError: An operand is not a tensor, or a mask is not a plain bool or int tensor.
-        ValueError: ``reduction`` is not one of the allowed values, or a mask does not broadcast to its operand or lies
-            on another device.
+        TypeError: An operand is not a tensor.
+        TypeError: A mask is not a plain bool or int tensor.
+        ValueError: A mask does not broadcast to its operand, or is on another device.
+        ValueError: ``reduction`` is not one of the values above.
         RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
-        UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
+        UnsupportedOpError: An operand is sparse and the loss is not implemented for it.
 
     Example:
         >>> x, y = torch.zeros(1, 2), torch.tensor([[1.0, 9.0]])
@@ -2096,29 +2166,30 @@ def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | 
 def nanmean(input: T, dim: Dim=None, keepdim: bool=False, *, dtype: torch.dtype | None=None, mask: Tensor | None=None, fill_value: Number | None=None, min_count: int | None=None) -> T:
     """The mean of the valid entries along ``dim`` that are not NaN.
 
-    The result is NaN where all valid entries are NaN. Where no entry is valid, a plain result is NaN and that of a
-    MaskedTensor is masked.
+    Where all valid entries are NaN, the result is NaN. Where no entry is valid, it is NaN for a plain ``input`` and
+    masked for a MaskedTensor.
 
     Args:
-        input (Tensor): Floating point or complex, of any shape and layout; plain, or a MaskedTensor, whose own mask
-            counts, too.
-        dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` is all of them. ``axis`` is the
-            same.
-        keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
+        input (Tensor): Floating point or complex, of any shape and layout; plain or a MaskedTensor.
+        dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` reduces all. ``axis`` is accepted
+            as well.
+        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Integers are read as ``mask != 0``.
+        mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
+            to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
         fill_value (number, optional): The value of a result with too few valid entries.
-        min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
-            ``fill_value``, else NaN.
+        min_count (int, optional): The number of valid entries that a result requires. With fewer, it is masked for a
+            MaskedTensor, and ``fill_value`` (default: NaN) for a plain ``input``.
 
     Returns:
         Tensor: ``input``'s shape without ``dim``, in its dtype. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
-        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
-            integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
+        TypeError: ``input`` is not a tensor.
+        TypeError: ``mask`` is not a plain bool or int tensor.
+        ValueError: ``mask`` does not broadcast to ``input``, or is on another device.
+        ValueError: ``fill_value`` does not fit an integer result.
+        ValueError: ``min_count`` requires NaN, which integer and bool results cannot hold: pass ``fill_value``.
         IndexError: ``dim`` is out of range.
         RuntimeError: ``input`` is neither floating point nor complex.
 
@@ -2132,35 +2203,36 @@ def nanmean(input: T, dim: Dim=None, keepdim: bool=False, *, dtype: torch.dtype 
     """
 @overload
 def nanmedian(input: T, dim: None=None, keepdim: bool=False, *, dtype: torch.dtype | None=None, mask: Tensor | None=None, fill_value: Number | None=None, min_count: int | None=None) -> T:
-    """The lower median of the valid entries that are not NaN, or with ``dim`` the one along it and its position.
+    """The lower median of the valid entries that are not NaN, or with ``dim`` the median along it and its position.
 
-    Where there is none, a plain result is NaN (0 for integers); where no entry is valid, that of a MaskedTensor is
-    masked.
+    Where all valid entries are NaN, the result is NaN. Where no entry is valid, it is NaN (0 for integers) for a plain
+    ``input`` and masked for a MaskedTensor.
 
     Args:
-        input (Tensor): Integer or floating point, of any shape and layout; plain, or a MaskedTensor, whose own mask
-            counts, too.
-        dim (int or tuple of int, optional): The dimensions to reduce; None is all of them. ``axis`` is the same.
-        keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
+        input (Tensor): Integer or floating point, of any shape and layout; plain or a MaskedTensor.
+        dim (int or tuple of int, optional): The dimensions to reduce; None reduces all. ``axis`` is accepted as well.
+        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Integers are read as ``mask != 0``.
-        fill_value (number, optional): The value of a result with too few valid entries; its index is 0, or masked in a
-            MaskedTensor.
-        min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
-            ``fill_value``, else NaN.
+        mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
+            to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
+        fill_value (number, optional): The value of a result with too few valid entries. Its index is 0 for a plain
+            ``input`` and masked for a MaskedTensor.
+        min_count (int, optional): The number of valid entries that a result requires. With fewer, it is masked for a
+            MaskedTensor, and ``fill_value`` (default: NaN) for a plain ``input``.
 
     Returns:
         Tensor or tuple: A 0-d tensor in ``input``'s dtype, or with ``dim`` a named tuple ``(values, indices)`` of
-        ``input``'s shape without it, the indices int64; of several positions of the median any one may be given.
-        MaskedTensors if ``input`` is one.
+        ``input``'s shape without it, with int64 indices. If the median occurs several times, the index is that of any
+        occurrence. MaskedTensors if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
-        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
-            integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
+        TypeError: ``input`` is not a tensor.
+        TypeError: ``mask`` is not a plain bool or int tensor.
+        ValueError: ``mask`` does not broadcast to ``input``, or is on another device.
+        ValueError: ``fill_value`` does not fit an integer result.
+        ValueError: ``min_count`` requires NaN, which integer and bool results cannot hold: pass ``fill_value``.
         IndexError: ``dim`` is out of range or has size 0.
-        RuntimeError: ``input`` is complex, which has no order, or bool.
+        RuntimeError: ``input`` is complex or bool.
 
     Example:
         >>> x = torch.tensor([5.0, float("nan"), 9.0])
@@ -2178,39 +2250,41 @@ def nanmedian(input: Tensor, dim: int, keepdim: bool=False, *, dtype: torch.dtyp
 def nanquantile(input: MaskedTensor, q: float | Sequence[float] | Tensor, dim: Dim=None, keepdim: bool=False, *, interpolation: str='linear', alphap: float=1.0, betap: float=1.0, weights: Tensor | None=None, mask: Tensor | None=None, fill_value: Number | None=None) -> MaskedTensor:
     """The ``q``-quantile of the valid entries along ``dim`` that are not NaN.
 
-    Where there is none, a plain result is NaN; where no entry is valid, that of a MaskedTensor is masked.
+    Where all valid entries are NaN, the result is NaN. Where no entry is valid, it is NaN for a plain ``input`` and
+    masked for a MaskedTensor.
 
     Args:
-        input (Tensor): float32 or float64, of any shape and layout; plain, or a MaskedTensor, whose own mask counts,
-            too.
+        input (Tensor): float32 or float64, of any shape and layout; plain or a MaskedTensor.
         q (float or Tensor): A number from 0 to 1, or several: a list, or a 0-d or 1-D tensor of ``input``'s dtype.
-        dim (int or tuple of int, optional): The dimensions to reduce; None is all of them. ``axis`` is the same.
-        keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
-        interpolation (str, optional): What is taken between two entries: ``"linear"``, ``"lower"``, ``"higher"``,
+        dim (int or tuple of int, optional): The dimensions to reduce; None reduces all. ``axis`` is accepted as well.
+        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well.
+        interpolation (str, optional): How to interpolate between two entries: ``"linear"``, ``"lower"``, ``"higher"``,
             ``"midpoint"`` or ``"nearest"``.
-        alphap (float, optional): With ``betap`` which quantile the k-th of n entries is:
-            ``(k - alphap) / (n + 1 - alphap - betap)``, as in scipy; 1 and 1 are torch's, 0.4 and 0.4 scipy's own.
-        betap (float, optional): The same at the upper end.
+        alphap (float, optional): With ``betap``, the plotting position: the k-th of n entries is the ``(k - alphap) /
+            (n + 1 - alphap - betap)`` quantile. 1 and 1 are torch's defaults, 0.4 and 0.4 scipy's.
+        betap (float, optional): The plotting position at the upper end, see ``alphap``.
         weights (Tensor, optional): Any real dtype, broadcastable to ``input``, or 1-D with one entry per position along
-            ``dim``; plain or a MaskedTensor. The result is then the first entry, in rising order, with which ``q`` of
-            the total weight is reached. Masked weights and weights of 0 leave their entries out; negative ones count
-            as 0 where a look would wait for the device.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Integers are read as ``mask != 0``.
+            ``dim``; plain or a MaskedTensor. The result is the smallest entry at which the cumulative weight reaches
+            ``q`` of the total; masked weights and weights of 0 exclude their entries.
+        mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
+            to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
         fill_value (number, optional): The value of a result with too few valid entries.
 
     Returns:
-        Tensor: ``input``'s shape without ``dim``, in its dtype; behind a first dimension for ``q`` if that is 1-D or a
+        Tensor: ``input``'s shape without ``dim``, in its dtype, with a leading dimension for ``q`` if it is 1-D or a
         list. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
-        ValueError: ``mask`` or ``weights`` does not broadcast to ``input``, or lies on another device; a weight is
-            negative, or ``weights`` come with another ``interpolation``; or ``fill_value`` does not fit an integer
-            result.
+        TypeError: ``input`` is not a tensor.
+        TypeError: ``mask`` is not a plain bool or int tensor.
+        ValueError: ``mask`` does not broadcast to ``input``, or is on another device.
+        ValueError: ``weights`` does not broadcast to ``input``, or is on another device.
+        ValueError: A weight is negative, on the CPU (elsewhere it counts as 0).
+        ValueError: ``weights`` are given with an ``interpolation``.
+        ValueError: ``fill_value`` does not fit an integer result.
         IndexError: ``dim`` is out of range.
-        RuntimeError: ``input`` is neither float32 nor float64, ``q`` is out of range, or ``interpolation`` is another
-            word.
+        RuntimeError: ``input`` is neither float32 nor float64.
+        RuntimeError: ``q`` is out of range, or ``interpolation`` is not one of the values above.
         UnsupportedOpError: ``q`` is masked and sparse, or ``input`` is sparse and ``weights`` are given.
 
     Example:
@@ -2229,29 +2303,30 @@ def nanquantile(input: Tensor, q: float | Sequence[float] | Tensor, dim: Dim=Non
 def nansum(input: T, dim: Dim=None, keepdim: bool=False, *, dtype: torch.dtype | None=None, mask: Tensor | None=None, fill_value: Number | None=None, min_count: int | None=None) -> T:
     """The sum of the valid entries along ``dim`` that are not NaN.
 
-    A plain result is 0 where no entry is valid; that of a MaskedTensor is masked there.
+    Where no entry is valid, the result is 0 for a plain ``input`` and masked for a MaskedTensor.
 
     Args:
-        input (Tensor): Any shape and layout, any dtype but complex; plain, or a MaskedTensor, whose own mask counts,
-            too.
-        dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` is all of them. ``axis`` is the
-            same.
-        keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
+        input (Tensor): Any shape and layout, any dtype but complex; plain or a MaskedTensor.
+        dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` reduces all. ``axis`` is accepted
+            as well.
+        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Integers are read as ``mask != 0``.
+        mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
+            to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
         fill_value (number, optional): The value of a result with too few valid entries.
-        min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
-            ``fill_value``, else NaN.
+        min_count (int, optional): The number of valid entries that a result requires. With fewer, it is masked for a
+            MaskedTensor, and ``fill_value`` (default: NaN) for a plain ``input``.
 
     Returns:
         Tensor: ``input``'s shape without ``dim``, in ``dtype`` if it is given, else in ``input``'s; int64 for integers
         and bools. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
-        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
-            integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
+        TypeError: ``input`` is not a tensor.
+        TypeError: ``mask`` is not a plain bool or int tensor.
+        ValueError: ``mask`` does not broadcast to ``input``, or is on another device.
+        ValueError: ``fill_value`` does not fit an integer result.
+        ValueError: ``min_count`` requires NaN, which integer and bool results cannot hold: pass ``fill_value``.
         IndexError: ``dim`` is out of range.
         RuntimeError: ``input`` is complex.
 
@@ -2265,36 +2340,38 @@ def nansum(input: T, dim: Dim=None, keepdim: bool=False, *, dtype: torch.dtype |
     """
 @overload
 def nll_loss(input: MaskedTensor, target: Tensor, weight: Tensor | None=None, *, ignore_index: int=-100, reduction: str='mean', mask: Tensor | None=None, target_mask: Tensor | None=None, fill_value: Number | None=None) -> MaskedTensor:
-    """The negative log likelihood of the targets that count: ``-weight[target] * input[target]``.
+    """The negative log likelihood of the valid targets: ``-weight[target] * input[target]``.
 
-    A target counts unless it is masked or ``ignore_index``, or no class of its sample is valid. A masked target may be
-    out of range. The loss of a target that names a masked class is inf. Sparse scores are 0 where they store nothing,
-    and need plain strided ``weight``.
+    A target counts unless it is masked, equals ``ignore_index``, or no class of its sample is valid. A masked target
+    may be out of range. The loss of a target that names a masked class is inf. Sparse scores are 0 where they store
+    nothing, and require a plain strided ``weight``.
 
     Args:
         input (Tensor): Log-probabilities ``(N, C)`` or ``(N, C, *)``, floating point; plain or a MaskedTensor.
         target (Tensor): Classes, int64: ``(N,)`` or ``(N, *)``; plain or a MaskedTensor.
-        weight (Tensor, optional): ``(C,)``, in ``input``'s dtype: multiplies the loss of each target class. A mean
-            divides by the weights of the targets that count.
-        ignore_index (int, optional): A target that does not count.
+        weight (Tensor, optional): ``(C,)``, in ``input``'s dtype: multiplies the loss of each target class. A mean is
+            divided by the sum of the weights of the targets that count.
+        ignore_index (int, optional): A target value that does not count. Default: -100.
         reduction (str, optional): ``"mean"`` divides the sum by the weights of the targets that count, ``"sum"`` does
-            not, ``"none"`` gives the loss of each target.
+            not, ``"none"`` returns the loss of each target.
         mask (Tensor, optional): True = valid entry of ``input``; bool, of any layout, broadcastable to it.
         target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
-        fill_value (number, optional): The loss if nothing is valid; by default NaN for a mean and 0 for a sum.
+        fill_value (number, optional): The loss if no entry is valid; by default NaN for a mean and 0 for a sum.
 
     Returns:
-        Tensor: A 0-d loss in ``input``'s dtype, or with ``reduction="none"`` one of the shape of the target classes, 0
-        for those that do not count. A MaskedTensor if an operand is one; then a loss of which nothing is valid is
-        masked.
+        Tensor: A 0-d loss in ``input``'s dtype; with ``reduction="none"`` of the shape of the target classes, 0 for
+        targets that do not count. A MaskedTensor if an operand is one, masked if no entry is valid.
 
     Raises:
-        TypeError: An operand is not a tensor, or a mask is not a plain bool or int tensor.
-        ValueError: ``reduction`` is not one of the allowed values, the batch sizes differ, or a mask does not broadcast
-            to its operand or lies on another device.
+        TypeError: An operand is not a tensor.
+        TypeError: A mask is not a plain bool or int tensor.
+        ValueError: A mask does not broadcast to its operand, or is on another device.
+        ValueError: ``reduction`` is not one of the values above.
+        ValueError: The batch sizes differ.
         RuntimeError: ``target`` is not int64, or the shapes do not fit.
         IndexError: A target that counts is out of range.
-        UnsupportedOpError: ``input`` is sparse, and ``target`` or ``weight`` is not strided, or ``weight`` is masked.
+        UnsupportedOpError: ``input`` is sparse, and ``target`` is not strided.
+        UnsupportedOpError: ``input`` is sparse, and ``weight`` is masked or not strided.
 
     Example:
         >>> x = torch.tensor([[0.5, 0.5], [0.1, 0.9]]).log()
@@ -2312,29 +2389,33 @@ def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None=None, *, ignor
 def norm(input: T, ord: float | None=2.0, dim: Dim=None, keepdim: bool=False, *, dtype: torch.dtype | None=None, mask: Tensor | None=None, fill_value: Number | None=None, min_count: int | None=None) -> T:
     """The vector norm of the valid entries along ``dim``: ``sum(abs(x[valid]) ** ord) ** (1 / ord)``.
 
-    Where no entry is valid, a plain result is 0 (inf for a negative ``ord``) and that of a MaskedTensor is masked.
+    Where no entry is valid, the result is 0 (inf for a negative ``ord``) for a plain ``input`` and masked for a
+    MaskedTensor.
 
     Args:
-        input (Tensor): Floating point or complex, of any shape and layout; plain, or a MaskedTensor, whose own mask
-            counts, too.
-        ord (float, optional): The order. 0 counts the entries that are not 0; inf and -inf take the largest and the
-            smallest ``abs(x)``.
-        dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` is all of them. ``axis`` is the
-            same.
-        keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
+        input (Tensor): Floating point or complex, of any shape and layout; plain or a MaskedTensor.
+        ord (float, optional): The order. 0 counts the nonzero entries; inf and -inf are the largest and the smallest
+            ``abs(x)``.
+        dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` reduces all. ``axis`` is accepted
+            as well.
+        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Integers are read as ``mask != 0``.
+        mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
+            to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
         fill_value (number, optional): The value of a result with too few valid entries.
-        min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
-            ``fill_value``, else NaN.
+        min_count (int, optional): The number of valid entries that a result requires. With fewer, it is masked for a
+            MaskedTensor, and ``fill_value`` (default: NaN) for a plain ``input``.
 
     Returns:
         Tensor: ``input``'s shape without ``dim``, in its dtype; real for complex. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
-        ValueError: ``ord`` is not a number, or ``mask`` does not broadcast to ``input`` or lies on another device.
+        TypeError: ``input`` is not a tensor.
+        TypeError: ``mask`` is not a plain bool or int tensor.
+        ValueError: ``mask`` does not broadcast to ``input``, or is on another device.
+        ValueError: ``fill_value`` does not fit an integer result.
+        ValueError: ``min_count`` requires NaN, which integer and bool results cannot hold: pass ``fill_value``.
+        ValueError: ``ord`` is not a number.
         IndexError: ``dim`` is out of range.
         RuntimeError: ``input`` is neither floating point nor complex.
 
@@ -2348,25 +2429,24 @@ def norm(input: T, ord: float | None=2.0, dim: Dim=None, keepdim: bool=False, *,
 def normalize(input: T, p: float=2.0, dim: int=1, eps: float=1e-12, *, dtype: torch.dtype | None=None, mask: Tensor | None=None) -> T:
     """The input divided by the norm of its valid entries along ``dim``: ``x / max(norm(x[valid], p), eps)``.
 
-    A plain result is 0 where an entry is masked; that of a MaskedTensor is masked there. A sparse ``input`` keeps its
-    pattern.
+    Masked entries are 0 in a plain result and stay masked in a MaskedTensor. A sparse ``input`` keeps its pattern.
 
     Args:
-        input (Tensor): Floating point or complex, of any shape and layout; plain, or a MaskedTensor, whose own mask
-            counts, too.
+        input (Tensor): Floating point or complex, of any shape and layout; plain or a MaskedTensor.
         p (float, optional): The order of the norm.
-        dim (int, optional): The dimension to go along.
+        dim (int, optional): The dimension to compute along.
         eps (float, optional): The smallest divisor.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Integers are read as ``mask != 0``.
+        mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
+            to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
 
     Returns:
         Tensor: ``input``'s shape, layout and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
-        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
+        TypeError: ``input`` is not a tensor.
+        TypeError: ``mask`` is not a plain bool or int tensor.
+        ValueError: ``mask`` does not broadcast to ``input``, or is on another device.
         IndexError: ``dim`` is out of range.
         RuntimeError: ``input`` is neither floating point nor complex.
 
@@ -2382,30 +2462,31 @@ def normalize(input: T, p: float=2.0, dim: int=1, eps: float=1e-12, *, dtype: to
 def poisson_nll_loss(input: MaskedTensor, target: Tensor, log_input: bool=True, full: bool=False, *, eps: float=1e-08, reduction: str='mean', mask: Tensor | None=None, target_mask: Tensor | None=None, fill_value: Number | None=None) -> MaskedTensor:
     """The negative log likelihood of a Poisson distribution: ``exp(input) - target * input``.
 
-    An entry counts where ``input`` and ``target`` are both valid.
+    An entry counts if ``input`` and ``target`` are both valid.
 
     Args:
         input (Tensor): Logarithms of rates, floating point, of any shape; plain or a MaskedTensor.
         target (Tensor): Floating point, broadcastable to ``input``; plain or a MaskedTensor.
         log_input (bool, optional): False for the rate itself: ``input - target * log(input + eps)``.
         full (bool, optional): Add Stirling's approximation of ``log(target!)``.
-        eps (float, optional): Keeps the logarithm finite.
+        eps (float, optional): Added to the rate to keep the logarithm finite.
         reduction (str, optional): ``"mean"`` divides the sum by the number of valid entries, ``"sum"`` does not,
-            ``"none"`` gives the loss of each entry.
+            ``"none"`` returns the loss of each entry.
         mask (Tensor, optional): True = valid entry of ``input``; bool, of any layout, broadcastable to it.
         target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
-        fill_value (number, optional): The loss if nothing is valid; by default NaN for a mean and 0 for a sum.
+        fill_value (number, optional): The loss if no entry is valid; by default NaN for a mean and 0 for a sum.
 
     Returns:
-        Tensor: A 0-d loss in ``input``'s dtype, or with ``reduction="none"`` one of ``input``'s shape, 0 where an entry
-        is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
+        Tensor: A 0-d loss in ``input``'s dtype; with ``reduction="none"`` of ``input``'s shape, 0 at masked entries. A
+        MaskedTensor if an operand is one, masked if no entry is valid.
 
     Raises:
-        TypeError: An operand is not a tensor, or a mask is not a plain bool or int tensor.
-        ValueError: ``reduction`` is not one of the allowed values, or a mask does not broadcast to its operand or lies
-            on another device.
+        TypeError: An operand is not a tensor.
+        TypeError: A mask is not a plain bool or int tensor.
+        ValueError: A mask does not broadcast to its operand, or is on another device.
+        ValueError: ``reduction`` is not one of the values above.
         RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
-        UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
+        UnsupportedOpError: An operand is sparse and the loss is not implemented for it.
 
     Example:
         >>> y, m = torch.tensor([1.0, 9.0]), torch.tensor([True, False])
@@ -2422,28 +2503,30 @@ def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool=True, full: 
 def prod(input: T, dim: Dim=None, keepdim: bool=False, *, dtype: torch.dtype | None=None, mask: Tensor | None=None, fill_value: Number | None=None, min_count: int | None=None) -> T:
     """The product of the valid entries along ``dim``: ``prod(x[valid])``.
 
-    A plain result is 1 where no entry is valid; that of a MaskedTensor is masked there.
+    Where no entry is valid, the result is 1 for a plain ``input`` and masked for a MaskedTensor.
 
     Args:
-        input (Tensor): Any shape, layout and dtype; plain, or a MaskedTensor, whose own mask counts, too.
-        dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` is all of them. ``axis`` is the
-            same.
-        keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
+        input (Tensor): Any shape, layout and dtype; plain or a MaskedTensor.
+        dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` reduces all. ``axis`` is accepted
+            as well.
+        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Integers are read as ``mask != 0``.
+        mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
+            to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
         fill_value (number, optional): The value of a result with too few valid entries.
-        min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
-            ``fill_value``, else NaN.
+        min_count (int, optional): The number of valid entries that a result requires. With fewer, it is masked for a
+            MaskedTensor, and ``fill_value`` (default: NaN) for a plain ``input``.
 
     Returns:
         Tensor: ``input``'s shape without ``dim``, in ``dtype`` if it is given, else in ``input``'s; int64 for integers
         and bools. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
-        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
-            integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
+        TypeError: ``input`` is not a tensor.
+        TypeError: ``mask`` is not a plain bool or int tensor.
+        ValueError: ``mask`` does not broadcast to ``input``, or is on another device.
+        ValueError: ``fill_value`` does not fit an integer result.
+        ValueError: ``min_count`` requires NaN, which integer and bool results cannot hold: pass ``fill_value``.
         IndexError: ``dim`` is out of range.
 
     Example:
@@ -2457,42 +2540,43 @@ def prod(input: T, dim: Dim=None, keepdim: bool=False, *, dtype: torch.dtype | N
     """
 @overload
 def quantile(input: MaskedTensor, q: float | Sequence[float] | Tensor, dim: Dim=None, keepdim: bool=False, *, interpolation: str='linear', alphap: float=1.0, betap: float=1.0, weights: Tensor | None=None, mask: Tensor | None=None, fill_value: Number | None=None) -> MaskedTensor:
-    """The ``q``-quantile of the valid entries along ``dim``, or NaN if one of them is NaN.
+    """The ``q``-quantile of the valid entries along ``dim``; NaN if a valid entry is NaN.
 
-    Where no entry is valid, a plain result is NaN and that of a MaskedTensor is masked. Entries that a sparse ``input``
-    does not store are zeros, and are only counted.
+    Where no entry is valid, the result is NaN for a plain ``input`` and masked for a MaskedTensor. Entries that a
+    sparse ``input`` does not store count as zeros; they are not materialized.
 
     Args:
-        input (Tensor): float32 or float64, of any shape and layout; plain, or a MaskedTensor, whose own mask counts,
-            too.
+        input (Tensor): float32 or float64, of any shape and layout; plain or a MaskedTensor.
         q (float or Tensor): A number from 0 to 1, or several: a list, or a 0-d or 1-D tensor of ``input``'s dtype.
-        dim (int or tuple of int, optional): The dimensions to reduce; None is all of them. ``axis`` is the same.
-        keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
-        interpolation (str, optional): What is taken between two entries: ``"linear"``, ``"lower"``, ``"higher"``,
+        dim (int or tuple of int, optional): The dimensions to reduce; None reduces all. ``axis`` is accepted as well.
+        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well.
+        interpolation (str, optional): How to interpolate between two entries: ``"linear"``, ``"lower"``, ``"higher"``,
             ``"midpoint"`` or ``"nearest"``.
-        alphap (float, optional): With ``betap`` which quantile the k-th of n entries is:
-            ``(k - alphap) / (n + 1 - alphap - betap)``, as in scipy; 1 and 1 are torch's, 0.4 and 0.4 scipy's own.
-        betap (float, optional): The same at the upper end.
+        alphap (float, optional): With ``betap``, the plotting position: the k-th of n entries is the ``(k - alphap) /
+            (n + 1 - alphap - betap)`` quantile. 1 and 1 are torch's defaults, 0.4 and 0.4 scipy's.
+        betap (float, optional): The plotting position at the upper end, see ``alphap``.
         weights (Tensor, optional): Any real dtype, broadcastable to ``input``, or 1-D with one entry per position along
-            ``dim``; plain or a MaskedTensor. The result is then the first entry, in rising order, with which ``q`` of
-            the total weight is reached. Masked weights and weights of 0 leave their entries out; negative ones count
-            as 0 where a look would wait for the device.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Integers are read as ``mask != 0``.
+            ``dim``; plain or a MaskedTensor. The result is the smallest entry at which the cumulative weight reaches
+            ``q`` of the total; masked weights and weights of 0 exclude their entries.
+        mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
+            to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
         fill_value (number, optional): The value of a result with too few valid entries.
 
     Returns:
-        Tensor: ``input``'s shape without ``dim``, in its dtype; behind a first dimension for ``q`` if that is 1-D or a
+        Tensor: ``input``'s shape without ``dim``, in its dtype, with a leading dimension for ``q`` if it is 1-D or a
         list. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
-        ValueError: ``mask`` or ``weights`` does not broadcast to ``input``, or lies on another device; a weight is
-            negative, or ``weights`` come with another ``interpolation``; or ``fill_value`` does not fit an integer
-            result.
+        TypeError: ``input`` is not a tensor.
+        TypeError: ``mask`` is not a plain bool or int tensor.
+        ValueError: ``mask`` does not broadcast to ``input``, or is on another device.
+        ValueError: ``weights`` does not broadcast to ``input``, or is on another device.
+        ValueError: A weight is negative, on the CPU (elsewhere it counts as 0).
+        ValueError: ``weights`` are given with an ``interpolation``.
+        ValueError: ``fill_value`` does not fit an integer result.
         IndexError: ``dim`` is out of range.
-        RuntimeError: ``input`` is neither float32 nor float64, ``q`` is out of range, or ``interpolation`` is another
-            word.
+        RuntimeError: ``input`` is neither float32 nor float64.
+        RuntimeError: ``q`` is out of range, or ``interpolation`` is not one of the values above.
         UnsupportedOpError: ``q`` is masked and sparse, or ``input`` is sparse and ``weights`` are given.
 
     Example:
@@ -2513,34 +2597,35 @@ def quantile(input: Tensor, q: MaskedTensor, dim: Dim=None, keepdim: bool=False,
 @overload
 def quantile(input: Tensor, q: float | Sequence[float] | Tensor, dim: Dim=None, keepdim: bool=False, *, interpolation: str='linear', alphap: float=1.0, betap: float=1.0, weights: Tensor | None=None, mask: Tensor | None=None, fill_value: Number | None=None) -> Tensor: ...
 def rankdata(input: T, method: Ties='average', *, dim: int | None=None, mask: Tensor | None=None) -> T:
-    """The rank of each valid entry among the valid entries along ``dim``: 1 is the smallest.
+    """The rank of each valid entry among the valid entries along ``dim``, 1 for the smallest.
 
-    Masked entries have no rank: a plain result is 0 there. ``argsort().argsort()`` is no rank where something is
-    masked. NaN is the greatest value, and one NaN ties with another. Ranks have no gradient.
+    Masked entries have no rank: they are 0 in a plain result and stay masked in a MaskedTensor. NaN ranks last, and NaN
+    entries are tied. Ranks have no gradient. ``argsort().argsort()`` is not the rank if entries are masked.
 
-    A sparse ``input`` keeps its pattern: ranks are among the entries that it stores, along one ``dim``.
+    A sparse ``input`` keeps its pattern: its stored entries are ranked along one ``dim``.
 
     Args:
-        input (Tensor): Any shape and layout, real or bool; plain, or a MaskedTensor, whose own mask counts, too.
-        method (str, optional): What equal entries get. ``"average"``: the mean of the ranks they take up; ``"min"``,
-            ``"max"``: the least, the greatest of these; ``"dense"``: as ``"min"``, and the next value gets the next
-            rank; ``"ordinal"``: different ranks, in the order of their positions.
-        dim (int, optional): The dimension to rank along; None ranks all entries together. ``axis`` is the same.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Integers are read as ``mask != 0``.
+        input (Tensor): Any shape and layout, real or bool; plain or a MaskedTensor.
+        method (str, optional): The rank of equal entries: ``"average"``, ``"min"`` or ``"max"`` of the ranks that they
+            occupy, ``"dense"`` (as ``"min"``, without gaps between ranks) or ``"ordinal"`` (distinct ranks in order of
+            position).
+        dim (int, optional): The dimension to rank along; None ranks all entries together. ``axis`` is accepted as well.
+        mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
+            to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
 
     Returns:
         Tensor: ``input``'s shape; int64, or for ``"average"`` float64 for float64 and float32 for other dtypes. A
         MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, ``mask`` is not a plain bool or int tensor, or ``dim`` is neither None
-            nor an int.
-        ValueError: ``method`` is not one of the allowed values; or ``mask`` does not broadcast to ``input``, or lies on
-            another device.
+        TypeError: ``input`` is not a tensor.
+        TypeError: ``mask`` is not a plain bool or int tensor.
+        TypeError: ``dim`` is neither None nor an int.
+        ValueError: ``mask`` does not broadcast to ``input``, or is on another device.
+        ValueError: ``method`` is not one of the values above.
         IndexError: ``dim`` is out of range.
         RuntimeError: ``input`` is complex.
-        UnsupportedOpError: ``input`` is sparse and has no ``dim`` to go along.
+        UnsupportedOpError: ``input`` is sparse and ``dim`` is None.
 
     Example:
         >>> mt.rankdata(mt.masked_tensor([30.0, None, 10.0, 30.0]))
@@ -2549,30 +2634,31 @@ def rankdata(input: T, method: Ties='average', *, dim: int | None=None, mask: Te
         tensor([3, 2, 1, 3])
 
     References:
-        ``scipy.stats.rankdata``, ``scipy.stats.mstats.rankdata``; the ranks of all entries keep ``input``'s shape.
+        ``scipy.stats.rankdata``, ``scipy.stats.mstats.rankdata``; unlike there, ranks of all entries keep ``input``'s
+        shape.
     """
 def rms_norm(input: T, normalized_shape: Sequence[int], weight: Tensor | None=None, eps: float | None=None, *, mask: Tensor | None=None) -> T:
     """RMS normalization with the mean square of the valid entries: ``x / sqrt(mean(x ** 2) + eps)``.
 
-    The mean is over the last ``len(normalized_shape)`` dimensions. A plain result is 0 where an entry is masked; that
-    of a MaskedTensor is masked there. A sparse ``input`` keeps its pattern, and its mean is that of what it stores.
+    The mean is over the last ``len(normalized_shape)`` dimensions. Masked entries are 0 in a plain result and stay
+    masked in a MaskedTensor. A sparse ``input`` keeps its pattern; its mean is that of the stored entries.
 
     Args:
-        input (Tensor): ``(*, normalized_shape)``, floating point, of any layout; plain, or a MaskedTensor, whose own
-            mask counts, too.
+        input (Tensor): ``(*, normalized_shape)``, floating point, of any layout; plain or a MaskedTensor.
         normalized_shape (tuple of int): The last dimensions of ``input``.
         weight (Tensor, optional): Shape ``normalized_shape``, in ``input``'s dtype: multiplies the result.
         eps (float, optional): Added to the mean square; by default the dtype's machine epsilon.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Integers are read as ``mask != 0``.
+        mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
+            to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
 
     Returns:
         Tensor: ``input``'s shape and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, ``mask`` is not a plain bool or int tensor, or ``input`` is sparse and a
-            parameter is not plain and strided.
-        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
+        TypeError: ``input`` is not a tensor.
+        TypeError: ``mask`` is not a plain bool or int tensor.
+        TypeError: ``input`` is sparse and a parameter is not plain and strided.
+        ValueError: ``mask`` does not broadcast to ``input``, or is on another device.
         RuntimeError: ``input`` does not end in ``normalized_shape``.
         UnsupportedOpError: A parameter is masked and sparse.
 
@@ -2585,47 +2671,50 @@ def rms_norm(input: T, normalized_shape: Sequence[int], weight: Tensor | None=No
         ``torch.nn.functional.rms_norm``; Zhang and Sennrich, Root mean square layer normalization, 2019.
     """
 def rolling(input: T, window: float, dim: int | None=None, *, min_periods: int | None=None, center: bool=False, closed: Closed='right', step: int=1, index: Times | None=None, lengths: Lengths=None, padding_side: Side='right', mask: Tensor | None=None, fill_value: Number | None=None) -> Rolling[T]:
-    """The windows that end at each entry along ``dim``, whose statistics are methods of the result.
+    """Moving windows over a time series, with methods such as ``mean`` and ``sum``.
 
-    What lies before the first entry and after the last is masked. All statistics are differentiable; they
-    are taken of the input as it is when they are called.
+    A window ends at its entry, or is centered on it. Everything before the first entry and after the last counts as
+    masked. All statistics are differentiable, and are computed from the values that ``input`` has when they are called.
 
     Args:
-        input (Tensor): Any dtype and any shape but 0-d, strided; a MaskedTensor, or plain.
-        window (int or float): The number of entries of a window; with ``index``, its length in the unit of that.
-        dim (int, optional): The dimension of time: 1 for (batch, time, ...). It may be left out of a series of one
-            dimension alone. ``axis`` is the same.
-        min_periods (int, optional): How many valid entries a result needs; by default all of the window, and 1 with
-            ``index``.
-        center (bool, optional): Put the entry into the middle of its window.
-        closed (str, optional): ``"right"``, ``"left"``, ``"both"`` or ``"neither"``: which ends belong to the window.
-        step (int, optional): How many entries the window moves on.
-        index (Tensor, optional): ``(T,)``, or ``(B, T)`` for each sequence, any real dtype: the time of each entry, not
-            before that of the entry before. A window has what lies in ``(t - window, t]``, up to its own entry; if
-            centered, in ``(t - window / 2, t + window / 2]``. Of ``(time, batch, ...)`` it is ``(T, B)``. Times past
-            the end of a sequence are ignored, and may be masked.
-        lengths (Tensor or str, optional): How many steps of each sequence exist: integers ``(B,)``, or a list of int.
-            The others are padding: they have no window, and stay masked. ``"full"``: nothing is padding. Masked input
-            needs it for any ``dim`` but 0, and for more than two dimensions, if a result may be valid where the entry
-            is not (``min_periods``), and for ``count()``. The batch is dimension 0, or 1 if ``dim`` is 0.
-        padding_side (str, optional): ``"right"`` or ``"left"``: where the padding is.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Integers are read as ``mask != 0``.
-        fill_value (number, optional): The value where too few entries are valid. Without it results of a MaskedTensor
-            are masked there, plain ones NaN.
+        input (Tensor): Any dtype and any shape but 0-d, strided; plain or a MaskedTensor.
+        window (int or float): The number of entries of a window; with ``index``, its length in the unit of ``index``.
+        dim (int, optional): The time dimension, such as 1 for ``(batch, time, ...)``; optional only for 1-D input.
+            ``axis`` is accepted as well.
+        min_periods (int, optional): The number of valid entries that a result requires; by default ``window``, or 1
+            with ``index``.
+        center (bool, optional): Center each window on its entry. Default: False.
+        closed (str, optional): Which ends belong to the window: ``"right"``, ``"left"``, ``"both"`` or ``"neither"``.
+        step (int, optional): The number of entries from one window to the next. Default: 1.
+        index (Tensor, optional): The time of each entry, not falling: ``(T,)``, or ``(B, T)`` for each sequence (``(T,
+            B)`` if ``dim`` is 0), any real dtype. The window of time ``t`` is ``(t - window, t]``, or ``(t - window /
+            2, t + window / 2]`` if centered; times past the end of a sequence are ignored and may be masked.
+        lengths (Tensor or str, optional): The number of steps of each sequence: integers ``(B,)`` or a list of int;
+            ``"full"`` if there is no padding. Required as for :func:`ffill` if a masked entry may have a valid result
+            (``min_periods``), and for ``count()``.
+        padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``.
+        mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
+            to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
+        fill_value (number, optional): The value of results with too few valid entries. By default they are masked for a
+            MaskedTensor and NaN for a plain ``input``.
 
     Returns:
-        Rolling: The windows, with methods ``sum``, ``mean``, ``min``, ``max``, ``var``, ``std``, ``median``,
+        Rolling: The windows, with the methods ``sum``, ``mean``, ``min``, ``max``, ``var``, ``std``, ``median``,
         ``quantile`` and ``count``.
 
     Raises:
-        TypeError: ``input`` is not a tensor, ``mask`` is not a plain bool or int tensor, ``lengths`` are not integers,
-            ``window`` is a text, or ``index`` does not hold real numbers.
-        ValueError: ``window`` or ``step`` is below 1, ``min_periods`` is not between 0 and ``window``, ``index`` has
-            another shape, falls, is not finite or is masked at a step that exists, ``closed`` is not one of the allowed
-            values, ``input`` is 0-d, has several dimensions and no ``dim``, or may be padded and has no ``lengths``;
-            these are not one number from 0 to T for each sequence, or a step past an end is valid; ``step`` is above 1
-            for padding on the left; or ``mask`` does not broadcast to ``input`` or lies on another device.
+        TypeError: ``input`` is not a tensor.
+        TypeError: ``mask`` is not a plain bool or int tensor.
+        TypeError: ``lengths`` are not integers, ``window`` is a string, or ``index`` is not real.
+        ValueError: ``mask`` does not broadcast to ``input``, or is on another device.
+        ValueError: ``input`` is masked and may be padded, and ``lengths`` are not given.
+        ValueError: ``input`` is 0-d, or has several dimensions and no ``dim``.
+        ValueError: ``lengths`` are not one number from 0 to T for each sequence.
+        ValueError: A step past the end of its sequence is valid.
+        ValueError: ``window`` or ``step`` is below 1, or ``min_periods`` is not between 0 and ``window``.
+        ValueError: ``closed`` or ``padding_side`` is not one of the values above.
+        ValueError: ``index`` has another shape, falls, is not finite, or is masked within a sequence.
+        ValueError: ``step`` is above 1 and the padding is on the left.
         IndexError: ``dim`` is out of range.
         UnsupportedOpError: ``input`` is sparse.
 
@@ -2639,36 +2728,41 @@ def rolling(input: T, window: float, dim: int | None=None, *, min_periods: int |
         >>> mt.rolling(x, 3, index=days).sum()  # of the last three days
         masked_tensor([1.0000, 1.0000, 3.0000, 7.0000], valid=4/4)
 
+    See also:
+        :func:`shift`.
+
     References:
         ``pandas.DataFrame.rolling``.
     """
 @overload
 def scaled_dot_product_attention(query: MaskedTensor, key: Tensor, value: Tensor, attn_mask: Tensor | None=None, dropout_p: float=0.0, is_causal: bool=False, *, scale: float | None=None, enable_gqa: bool=False, key_mask: Tensor | None=None) -> MaskedTensor:
-    """``softmax(query @ key.T * scale + attn_mask) @ value`` over the valid keys.
+    """Attention over the valid keys: ``softmax(query @ key.T * scale + attn_mask) @ value``.
 
-    A masked key has weight exactly 0, and nothing of what lies in ``key`` and ``value`` there reaches the output or a
-    gradient. A query that sees no key gives zeros, with zero gradients; of MaskedTensors a masked row. Without
-    ``key_mask`` this is torch's own function.
+    A masked key has weight exactly 0: nothing in ``key`` and ``value`` there affects the output or a gradient. The
+    output of a query that attends to no key is 0 with gradient 0, and masked for MaskedTensors. Without ``key_mask``
+    this is torch's own function.
 
     Args:
-        query (Tensor): ``(N, ..., L, E)``, floating; plain, or a MaskedTensor.
-        key (Tensor): ``(N, ..., S, E)`` in ``query``'s dtype; plain, or a MaskedTensor.
-        value (Tensor): ``(N, ..., S, Ev)`` in ``query``'s dtype; plain, or a MaskedTensor.
-        attn_mask (Tensor, optional): Broadcastable to ``(N, ..., L, S)``; bool, True = may be seen, or floating, added
-            to the scores.
+        query (Tensor): ``(N, ..., L, E)``, floating point; plain or a MaskedTensor.
+        key (Tensor): ``(N, ..., S, E)`` in ``query``'s dtype; plain or a MaskedTensor.
+        value (Tensor): ``(N, ..., S, Ev)`` in ``query``'s dtype; plain or a MaskedTensor.
+        attn_mask (Tensor, optional): Broadcastable to ``(N, ..., L, S)``; bool, True = may attend, or floating point,
+            added to the scores.
         dropout_p (float, optional): The probability of dropping a weight.
-        is_causal (bool, optional): A query sees the keys up to its own position; it may be given with ``key_mask``.
+        is_causal (bool, optional): Let a query attend to keys up to its own position. It can be combined with
+            ``key_mask``.
         scale (float, optional): The factor of the scores; None is ``1 / sqrt(E)``.
-        enable_gqa (bool, optional): Let several heads of ``query`` share one of ``key`` and ``value``.
-        key_mask (Tensor, optional): True = valid; bool, ``(S,)``, ``(N, S)``, or broadcastable to ``(N, ..., S)``.
-            Integers are read as ``key_mask != 0``.
+        enable_gqa (bool, optional): Let several heads of ``query`` share one head of ``key`` and ``value``.
+        key_mask (Tensor, optional): True = valid; bool (integers are read as ``key_mask != 0``), ``(S,)``, ``(N, S)``,
+            or broadcastable to ``(N, ..., S)``.
 
     Returns:
         Tensor: ``(N, ..., L, Ev)`` in ``query``'s dtype. A MaskedTensor if one of the tensors is.
 
     Raises:
-        TypeError: ``query``, ``key`` or ``value`` is not a tensor, or ``key_mask`` is not a plain bool or int tensor.
-        ValueError: ``key_mask`` does not broadcast to the keys, or lies on another device.
+        TypeError: ``query``, ``key`` or ``value`` is not a tensor.
+        TypeError: ``key_mask`` is not a plain bool or int tensor.
+        ValueError: ``key_mask`` does not broadcast to the keys, or is on another device.
         UnsupportedOpError: ``query``, ``key`` or ``value`` is sparse.
 
     Example:
@@ -2687,33 +2781,37 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: MaskedTensor
 @overload
 def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None=None, dropout_p: float=0.0, is_causal: bool=False, *, scale: float | None=None, enable_gqa: bool=False, key_mask: Tensor | None=None) -> Tensor: ...
 def shift(input: T, periods: int=1, dim: int | None=None, *, lengths: Lengths=None, padding_side: Side='right', mask: Tensor | None=None, fill_value: Number | None=None) -> T:
-    """A time series moved by ``periods`` steps: entry ``t`` is the old one at ``t - periods``, and the edge is masked.
+    """A time series moved by ``periods`` steps, masked at the edge: ``y[t] = x[t - periods]``.
 
-    A missing step moves with the others. Nothing moves into padding. Gradients flow to the entry that was taken.
+    Missing steps move with the others; nothing moves into padding. ``x.diff()`` is the change from one step to the
+    next. Gradients flow to the entry that was moved.
 
     Args:
-        input (Tensor): Any dtype and any shape but 0-d, strided; a MaskedTensor, or plain.
-        periods (int, optional): How many steps later an entry stands; earlier, if it is negative.
-        dim (int, optional): The dimension of time: 1 for (batch, time, ...). It may be left out of a series of one
-            dimension alone. ``axis`` is the same.
-        lengths (Tensor or str, optional): How many steps of each sequence exist: integers ``(B,)``, or a list of int.
-            The others are padding, which stays masked. ``"full"``: nothing is padding. Masked input needs it for any
-            ``dim`` but 0, and for more than two dimensions. The batch is dimension 0, or 1 if ``dim`` is 0.
-        padding_side (str, optional): ``"right"`` or ``"left"``: where the padding is.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Integers are read as ``mask != 0``.
-        fill_value (number, optional): The value of the entries that are masked. Without it they are NaN in a plain
-            result.
+        input (Tensor): Any dtype and any shape but 0-d, strided; plain or a MaskedTensor.
+        periods (int, optional): The number of steps to move by; negative moves towards the start. Default: 1.
+        dim (int, optional): The time dimension, such as 1 for ``(batch, time, ...)``; optional only for 1-D input.
+            ``axis`` is accepted as well.
+        lengths (Tensor or str, optional): The number of steps of each sequence: integers ``(B,)`` or a list of int;
+            ``"full"`` if there is no padding. Required for masked input unless ``dim`` is 0 and there are at most two
+            dimensions; the batch dimension is 0, or 1 if ``dim`` is 0.
+        padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``.
+        mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
+            to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
+        fill_value (number, optional): The value of masked entries. Default: NaN in a plain result.
 
     Returns:
         Tensor: ``input``'s shape and dtype. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, ``mask`` is not a plain bool or int tensor, or ``periods`` is not an int
-            or ``lengths`` are not integers.
-        ValueError: ``input`` is 0-d, has several dimensions and no ``dim``, or may be padded and has no ``lengths``;
-            these are not one number from 0 to T for each sequence, or a step past an end is valid; ``mask`` does not
-            broadcast to ``input`` or lies on another device, or a plain result of integers needs ``fill_value``.
+        TypeError: ``input`` is not a tensor.
+        TypeError: ``mask`` is not a plain bool or int tensor.
+        TypeError: ``periods`` is not an int, or ``lengths`` are not integers.
+        ValueError: ``mask`` does not broadcast to ``input``, or is on another device.
+        ValueError: ``input`` is masked and may be padded, and ``lengths`` are not given.
+        ValueError: ``input`` is 0-d, or has several dimensions and no ``dim``.
+        ValueError: ``lengths`` are not one number from 0 to T for each sequence.
+        ValueError: A step past the end of its sequence is valid.
+        ValueError: A plain result of integers needs ``fill_value``.
         IndexError: ``dim`` is out of range.
         UnsupportedOpError: ``input`` is sparse.
 
@@ -2724,39 +2822,40 @@ def shift(input: T, periods: int=1, dim: int | None=None, *, lengths: Lengths=No
         >>> x - mt.shift(x, 2)
         masked_tensor([--, --, 3.0000], valid=1/3)
 
-    See Also:
-        ``x.diff()``, the change from one step to the next, and :func:`rolling`.
+    See also:
+        :func:`rolling`.
 
     References:
         ``pandas.DataFrame.shift``.
     """
 @overload
 def smooth_l1_loss(input: MaskedTensor, target: Tensor, *, beta: float=1.0, reduction: str='mean', mask: Tensor | None=None, target_mask: Tensor | None=None, fill_value: Number | None=None) -> MaskedTensor:
-    """The smooth absolute error of the valid entries, squared below ``beta``.
+    """The smooth L1 loss of the valid entries: quadratic below ``beta``, linear above.
 
-    With ``d = abs(input - target)`` it is ``0.5 * d ** 2 / beta`` where ``d < beta``, else ``d - 0.5 * beta``. An entry
-    counts where ``input`` and ``target`` are both valid.
+    With ``d = abs(input - target)``, the loss is ``0.5 * d ** 2 / beta`` if ``d < beta``, otherwise ``d - 0.5 * beta``.
+    An entry counts if ``input`` and ``target`` are both valid.
 
     Args:
         input (Tensor): Floating point, of any shape; plain or a MaskedTensor.
         target (Tensor): Floating point, broadcastable to ``input``; plain or a MaskedTensor.
-        beta (float, optional): Where the squared part ends.
+        beta (float, optional): The error at which the loss becomes linear.
         reduction (str, optional): ``"mean"`` divides the sum by the number of valid entries, ``"sum"`` does not,
-            ``"none"`` gives the loss of each entry.
+            ``"none"`` returns the loss of each entry.
         mask (Tensor, optional): True = valid entry of ``input``; bool, of any layout, broadcastable to it.
         target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
-        fill_value (number, optional): The loss if nothing is valid; by default NaN for a mean and 0 for a sum.
+        fill_value (number, optional): The loss if no entry is valid; by default NaN for a mean and 0 for a sum.
 
     Returns:
-        Tensor: A 0-d loss in ``input``'s dtype, or with ``reduction="none"`` one of ``input``'s shape, 0 where an entry
-        is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
+        Tensor: A 0-d loss in ``input``'s dtype; with ``reduction="none"`` of ``input``'s shape, 0 at masked entries. A
+        MaskedTensor if an operand is one, masked if no entry is valid.
 
     Raises:
-        TypeError: An operand is not a tensor, or a mask is not a plain bool or int tensor.
-        ValueError: ``reduction`` is not one of the allowed values, or a mask does not broadcast to its operand or lies
-            on another device.
+        TypeError: An operand is not a tensor.
+        TypeError: A mask is not a plain bool or int tensor.
+        ValueError: A mask does not broadcast to its operand, or is on another device.
+        ValueError: ``reduction`` is not one of the values above.
         RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
-        UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
+        UnsupportedOpError: An operand is sparse and the loss is not implemented for it.
 
     Example:
         >>> y, m = torch.tensor([1.0, 9.0]), torch.tensor([True, False])
@@ -2774,27 +2873,28 @@ def smooth_l1_loss(input: Tensor, target: Tensor, *, beta: float=1.0, reduction:
 def soft_margin_loss(input: MaskedTensor, target: Tensor, *, reduction: str='mean', mask: Tensor | None=None, target_mask: Tensor | None=None, fill_value: Number | None=None) -> MaskedTensor:
     """The logistic loss of the valid entries: ``log(1 + exp(-target * input))``.
 
-    An entry counts where ``input`` and ``target`` are both valid.
+    An entry counts if ``input`` and ``target`` are both valid.
 
     Args:
         input (Tensor): Floating point, of any shape; plain or a MaskedTensor.
         target (Tensor): 1 or -1, of any dtype, broadcastable to ``input``; plain or a MaskedTensor.
         reduction (str, optional): ``"mean"`` divides the sum by the number of valid entries, ``"sum"`` does not,
-            ``"none"`` gives the loss of each entry.
+            ``"none"`` returns the loss of each entry.
         mask (Tensor, optional): True = valid entry of ``input``; bool, of any layout, broadcastable to it.
         target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
-        fill_value (number, optional): The loss if nothing is valid; by default NaN for a mean and 0 for a sum.
+        fill_value (number, optional): The loss if no entry is valid; by default NaN for a mean and 0 for a sum.
 
     Returns:
-        Tensor: A 0-d loss in ``input``'s dtype, or with ``reduction="none"`` one of ``input``'s shape, 0 where an entry
-        is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
+        Tensor: A 0-d loss in ``input``'s dtype; with ``reduction="none"`` of ``input``'s shape, 0 at masked entries. A
+        MaskedTensor if an operand is one, masked if no entry is valid.
 
     Raises:
-        TypeError: An operand is not a tensor, or a mask is not a plain bool or int tensor.
-        ValueError: ``reduction`` is not one of the allowed values, or a mask does not broadcast to its operand or lies
-            on another device.
+        TypeError: An operand is not a tensor.
+        TypeError: A mask is not a plain bool or int tensor.
+        ValueError: A mask does not broadcast to its operand, or is on another device.
+        ValueError: ``reduction`` is not one of the values above.
         RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
-        UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
+        UnsupportedOpError: An operand is sparse and the loss is not implemented for it.
 
     Example:
         >>> x, y = torch.tensor([0.0, 9.0]), torch.tensor([1.0, -1.0])
@@ -2811,26 +2911,27 @@ def soft_margin_loss(input: Tensor, target: Tensor, *, reduction: str='mean', ma
 def softmax(input: T, dim: int, dtype: torch.dtype | None=None, *, mask: Tensor | None=None, mode: Mode='safe') -> T:
     """The softmax of the valid entries along ``dim``: ``exp(x) / sum(exp(x[valid]))``.
 
-    A plain result is 0 where an entry is masked; that of a MaskedTensor is masked there. A sparse ``input`` keeps its
-    pattern: entries that it does not store never take part.
+    Masked entries are 0 in a plain result and stay masked in a MaskedTensor. A sparse ``input`` keeps its pattern; only
+    stored entries take part.
 
     Args:
-        input (Tensor): Floating point, of any shape and layout; plain, or a MaskedTensor, whose own mask counts, too.
-        dim (int): The dimension to go along. ``axis`` is the same.
+        input (Tensor): Floating point, of any shape and layout; plain or a MaskedTensor.
+        dim (int): The dimension to compute along. ``axis`` is accepted as well.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Integers are read as ``mask != 0``.
-        mode (str, optional): What a slice without a finite entry gives. ``"safe"``: zeros, with zero gradients, if
-            nothing is valid, and NaN if all valid entries are -inf, as in torch. ``"inf_as_zero"``: zeros in both
-            cases, as torch's ``_safe_softmax``. ``"none"``: NaN in both cases, by the plain formula.
+        mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
+            to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
+        mode (str, optional): The result of a slice without a finite valid entry. ``"safe"``: 0 with gradient 0 if no
+            entry is valid, NaN if all valid entries are -inf, as in torch. ``"inf_as_zero"``: 0 in both cases, as in
+            torch's ``_safe_softmax``. ``"none"``: NaN in both cases.
 
     Returns:
         Tensor: ``input``'s shape, layout and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
-        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; or ``mode`` is not one of the
-            allowed values.
+        TypeError: ``input`` is not a tensor.
+        TypeError: ``mask`` is not a plain bool or int tensor.
+        ValueError: ``mask`` does not broadcast to ``input``, or is on another device.
+        ValueError: ``mode`` is not one of the values above.
         IndexError: ``dim`` is out of range.
         RuntimeError: ``input`` is neither floating point nor complex.
 
@@ -2847,26 +2948,26 @@ def softmax(input: T, dim: int, dtype: torch.dtype | None=None, *, mask: Tensor 
 def softmin(input: T, dim: int, *, dtype: torch.dtype | None=None, mask: Tensor | None=None, mode: Mode='safe') -> T:
     """The softmax of ``-input`` over the valid entries along ``dim``: ``exp(-x) / sum(exp(-x[valid]))``.
 
-    A plain result is 0 where an entry is masked; that of a MaskedTensor is masked there. A sparse ``input`` keeps its
-    pattern.
+    Masked entries are 0 in a plain result and stay masked in a MaskedTensor. A sparse ``input`` keeps its pattern.
 
     Args:
-        input (Tensor): Floating point, of any shape and layout; plain, or a MaskedTensor, whose own mask counts, too.
-        dim (int): The dimension to go along. ``axis`` is the same.
+        input (Tensor): Floating point, of any shape and layout; plain or a MaskedTensor.
+        dim (int): The dimension to compute along. ``axis`` is accepted as well.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Integers are read as ``mask != 0``.
-        mode (str, optional): What a slice without a finite entry gives. ``"safe"``: zeros, with zero gradients, if
-            nothing is valid, and NaN if all valid entries are -inf, as in torch. ``"inf_as_zero"``: zeros in both
-            cases, as torch's ``_safe_softmax``. ``"none"``: NaN in both cases, by the plain formula.
+        mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
+            to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
+        mode (str, optional): The result of a slice without a finite valid entry. ``"safe"``: 0 with gradient 0 if no
+            entry is valid, NaN if all valid entries are -inf, as in torch. ``"inf_as_zero"``: 0 in both cases, as in
+            torch's ``_safe_softmax``. ``"none"``: NaN in both cases.
 
     Returns:
         Tensor: ``input``'s shape, layout and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
-        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; or ``mode`` is not one of the
-            allowed values.
+        TypeError: ``input`` is not a tensor.
+        TypeError: ``mask`` is not a plain bool or int tensor.
+        ValueError: ``mask`` does not broadcast to ``input``, or is on another device.
+        ValueError: ``mode`` is not one of the values above.
         IndexError: ``dim`` is out of range.
         RuntimeError: ``input`` is neither floating point nor complex.
 
@@ -2881,31 +2982,34 @@ def softmin(input: T, dim: int, *, dtype: torch.dtype | None=None, mask: Tensor 
 def std(input: T, dim: Dim=None, unbiased: bool | None=None, keepdim: bool=False, *, correction: float | None=None, dtype: torch.dtype | None=None, mask: Tensor | None=None, fill_value: Number | None=None, min_count: int | None=None) -> T:
     """The standard deviation of the valid entries along ``dim``: the square root of :func:`var`.
 
-    Where ``n <= correction`` a plain result is NaN and that of a MaskedTensor is masked. The gradient is 0 where the
-    deviation is 0.
+    Where ``n <= correction``, the result is NaN for a plain ``input`` and masked for a MaskedTensor. The gradient is 0
+    where the standard deviation is 0.
 
     Args:
-        input (Tensor): Any shape, layout and dtype; plain, or a MaskedTensor, whose own mask counts, too.
-        dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` is all of them. ``axis`` is the
-            same.
-        unbiased (bool, optional): The older spelling of ``correction``: True is 1, False is 0.
-        keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
-        correction (float, optional): What is taken off ``n``; by default 1.
+        input (Tensor): Any shape, layout and dtype; plain or a MaskedTensor.
+        dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` reduces all. ``axis`` is accepted
+            as well.
+        unbiased (bool, optional): torch's older form of ``correction``: True is 1, False is 0.
+        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well.
+        correction (float, optional): Subtracted from ``n`` in the divisor. Default: 1.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Integers are read as ``mask != 0``.
+        mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
+            to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
         fill_value (number, optional): The value of a result with too few valid entries.
-        min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
-            ``fill_value``, else NaN.
+        min_count (int, optional): The number of valid entries that a result requires. With fewer, it is masked for a
+            MaskedTensor, and ``fill_value`` (default: NaN) for a plain ``input``.
 
     Returns:
         Tensor: ``input``'s shape without ``dim``, in its dtype: real for complex, the default dtype for integers and
         bools. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
-        ValueError: Both ``unbiased`` and ``correction`` are given, or ``mask`` does not broadcast to ``input`` or lies
-            on another device.
+        TypeError: ``input`` is not a tensor.
+        TypeError: ``mask`` is not a plain bool or int tensor.
+        ValueError: ``mask`` does not broadcast to ``input``, or is on another device.
+        ValueError: ``fill_value`` does not fit an integer result.
+        ValueError: ``min_count`` requires NaN, which integer and bool results cannot hold: pass ``fill_value``.
+        ValueError: Both ``unbiased`` and ``correction`` are given.
         IndexError: ``dim`` is out of range.
 
     Example:
@@ -2919,28 +3023,29 @@ def std(input: T, dim: Dim=None, unbiased: bool | None=None, keepdim: bool=False
 def std_mean(input: T, dim: Dim=None, unbiased: bool | None=None, keepdim: bool=False, *, correction: float | None=None, dtype: torch.dtype | None=None, mask: Tensor | None=None) -> tuple[T, T]:
     """The standard deviation and the mean of the valid entries along ``dim``.
 
-    Where too few entries are valid, plain results are NaN and those of a MaskedTensor are masked; see :func:`var`.
+    Where too few entries are valid, the results are NaN for a plain ``input`` and masked for a MaskedTensor; see
+    :func:`var`.
 
     Args:
-        input (Tensor): Floating point or complex, of any shape and layout; plain, or a MaskedTensor, whose own mask
-            counts, too.
-        dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` is all of them. ``axis`` is the
-            same.
-        unbiased (bool, optional): The older spelling of ``correction``: True is 1, False is 0.
-        keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
-        correction (float, optional): What is taken off ``n``; by default 1.
+        input (Tensor): Floating point or complex, of any shape and layout; plain or a MaskedTensor.
+        dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` reduces all. ``axis`` is accepted
+            as well.
+        unbiased (bool, optional): torch's older form of ``correction``: True is 1, False is 0.
+        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well.
+        correction (float, optional): Subtracted from ``n`` in the divisor. Default: 1.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Integers are read as ``mask != 0``.
+        mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
+            to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
 
     Returns:
-        tuple of Tensor: ``(std, mean)``, each of ``input``'s shape without ``dim``, in its dtype; the deviation of
-        complex numbers is real. MaskedTensors if ``input`` is one.
+        tuple of Tensor: ``(std, mean)``, each of ``input``'s shape without ``dim``, in its dtype; the standard
+        deviation of complex numbers is real. MaskedTensors if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
-        ValueError: Both ``unbiased`` and ``correction`` are given, or ``mask`` does not broadcast to ``input`` or lies
-            on another device.
+        TypeError: ``input`` is not a tensor.
+        TypeError: ``mask`` is not a plain bool or int tensor.
+        ValueError: ``mask`` does not broadcast to ``input``, or is on another device.
+        ValueError: Both ``unbiased`` and ``correction`` are given.
         IndexError: ``dim`` is out of range.
         RuntimeError: ``input`` is neither floating point nor complex.
 
@@ -2955,31 +3060,33 @@ def std_mean(input: T, dim: Dim=None, unbiased: bool | None=None, keepdim: bool=
 def sum(input: T, dim: Dim=None, keepdim: bool=False, *, dtype: torch.dtype | None=None, mask: Tensor | None=None, fill_value: Number | None=None, min_count: int | None=None) -> T:
     """The sum of the valid entries along ``dim``: ``sum(x[valid])``.
 
-    A plain result is 0 where no entry is valid; that of a MaskedTensor is masked there.
+    Where no entry is valid, the result is 0 for a plain ``input`` and masked for a MaskedTensor.
 
-    A sparse ``input`` gives a sparse result in the same layout, or in COO where that layout cannot hold it. A 0-d
-    result is strided.
+    The result of a sparse ``input`` is sparse in the same layout, or in COO if that layout cannot hold it; a 0-d result
+    is strided.
 
     Args:
-        input (Tensor): Any shape, layout and dtype; plain, or a MaskedTensor, whose own mask counts, too.
-        dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` is all of them. ``axis`` is the
-            same.
-        keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
+        input (Tensor): Any shape, layout and dtype; plain or a MaskedTensor.
+        dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` reduces all. ``axis`` is accepted
+            as well.
+        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Integers are read as ``mask != 0``.
+        mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
+            to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
         fill_value (number, optional): The value of a result with too few valid entries.
-        min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
-            ``fill_value``, else NaN.
+        min_count (int, optional): The number of valid entries that a result requires. With fewer, it is masked for a
+            MaskedTensor, and ``fill_value`` (default: NaN) for a plain ``input``.
 
     Returns:
         Tensor: ``input``'s shape without ``dim``, in ``dtype`` if it is given, else in ``input``'s; int64 for integers
         and bools. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
-        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
-            integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
+        TypeError: ``input`` is not a tensor.
+        TypeError: ``mask`` is not a plain bool or int tensor.
+        ValueError: ``mask`` does not broadcast to ``input``, or is on another device.
+        ValueError: ``fill_value`` does not fit an integer result.
+        ValueError: ``min_count`` requires NaN, which integer and bool results cannot hold: pass ``fill_value``.
         IndexError: ``dim`` is out of range.
 
     Example:
@@ -3005,29 +3112,32 @@ def triplet_margin_loss(anchor: MaskedTensor, positive: Tensor, negative: Tensor
 
     Args:
         anchor (Tensor): ``(N, D)`` or ``(D,)``, floating point; plain or a MaskedTensor.
-        positive (Tensor): The same shape and dtype; should be near.
-        negative (Tensor): The same shape and dtype; should be far.
-        margin (float, optional): By how much the negative should be farther away.
+        positive (Tensor): ``(N, D)`` or ``(D,)``, floating point; plain or a MaskedTensor. It should be near
+            ``anchor``.
+        negative (Tensor): ``(N, D)`` or ``(D,)``, floating point; plain or a MaskedTensor. It should be far from
+            ``anchor``.
+        margin (float, optional): The margin by which the negative should be farther away.
         p (float, optional): The order of the norm.
         eps (float, optional): Added to the difference, for a finite gradient.
-        swap (bool, optional): Use the distance of positive and negative where it is smaller.
+        swap (bool, optional): Use the distance of ``positive`` and ``negative`` if it is smaller than that of
+            ``anchor`` and ``negative``.
         reduction (str, optional): ``"mean"`` divides the sum by the number of valid triplets, ``"sum"`` does not,
-            ``"none"`` gives the loss of each triplet.
+            ``"none"`` returns the loss of each triplet.
         mask (Tensor, optional): True = valid entry of ``anchor``; bool, of any layout, broadcastable to it.
         target_mask (Tensor, optional): True = valid entry of ``negative``; bool, of any layout, broadcastable to it.
-        fill_value (number, optional): The loss if nothing is valid; by default NaN for a mean and 0 for a sum.
+        fill_value (number, optional): The loss if no entry is valid; by default NaN for a mean and 0 for a sum.
 
     Returns:
-        Tensor: A 0-d loss in the dtype of the first operand, or with ``reduction="none"`` one of shape ``(N,)``, 0
-        where nothing of a sample is valid. A MaskedTensor if an operand is one; then a loss of which nothing is valid
-        is masked.
+        Tensor: A 0-d loss in the dtype of the first operand; with ``reduction="none"`` of shape ``(N,)``, 0 for samples
+        without a valid entry. A MaskedTensor if an operand is one, masked if no entry is valid.
 
     Raises:
-        TypeError: An operand is not a tensor, or a mask is not a plain bool or int tensor.
-        ValueError: ``reduction`` is not one of the allowed values, or a mask does not broadcast to its operand or lies
-            on another device.
+        TypeError: An operand is not a tensor.
+        TypeError: A mask is not a plain bool or int tensor.
+        ValueError: A mask does not broadcast to its operand, or is on another device.
+        ValueError: ``reduction`` is not one of the values above.
         RuntimeError: The shapes do not broadcast, or ``anchor`` is not floating point.
-        UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
+        UnsupportedOpError: An operand is sparse and the loss is not implemented for it.
 
     Example:
         >>> a, p = torch.tensor([[0.0, 9.0]]), torch.tensor([[1.0, 0.0]])
@@ -3050,32 +3160,32 @@ def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, marg
 def unique(input: T, sorted: bool=True, return_inverse: Literal[False]=False, return_counts: Literal[False]=False, dim: int | None=None, *, mask: Tensor | None=None) -> T:
     """The distinct valid entries, or with ``dim`` the distinct slices.
 
-    Slices are equal if they are valid at the same places and equal there; those with nothing valid are dropped. A
-    masked entry of a slice is 0 in a plain result.
+    Slices are equal if they are valid at the same positions and equal there; slices without a valid entry are dropped.
+    Masked entries of a slice are 0 in a plain result.
 
-    A sparse ``input`` gives a strided result, which has 0 if an entry that is not stored is valid.
+    A sparse ``input`` has a strided result, which contains 0 if an entry that is not stored is valid.
 
     Args:
-        input (Tensor): Any shape and layout, any dtype but complex; plain, or a MaskedTensor, whose own mask counts,
-            too.
+        input (Tensor): Any shape and layout, any dtype but complex; plain or a MaskedTensor.
         sorted (bool, optional): Sort the result.
-        return_inverse (bool, optional): Return the position of each entry in the result, too; not for a sparse
+        return_inverse (bool, optional): Also return the position of each entry in the result; not for a sparse
             ``input``.
-        return_counts (bool, optional): Return how often each value occurs, too.
-        dim (int, optional): The dimension that numbers the slices; None is entries. Not for a sparse ``input``.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Integers are read as ``mask != 0``.
+        return_counts (bool, optional): Also return how often each value occurs.
+        dim (int, optional): The dimension whose slices are compared; None compares entries. Not for a sparse ``input``.
+        mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
+            to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
 
     Returns:
-        Tensor or tuple: The values ``(n,)`` in ``input``'s dtype, and with the options int64 tensors: the inverse, of
+        Tensor or tuple: The values ``(n,)`` in ``input``'s dtype. With the options also int64 tensors: the inverse, of
         ``input``'s shape and masked where a MaskedTensor is, and the counts ``(n,)``. MaskedTensors if ``input`` is
         one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
-        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
+        TypeError: ``input`` is not a tensor.
+        TypeError: ``mask`` is not a plain bool or int tensor.
+        ValueError: ``mask`` does not broadcast to ``input``, or is on another device.
         IndexError: ``dim`` is out of range.
-        NotImplementedError: ``input`` is complex, which has no order.
+        NotImplementedError: ``input`` is complex, and complex numbers have no order.
         UnsupportedOpError: ``input`` is sparse and ``return_inverse`` or ``dim`` is given.
 
     Example:
@@ -3089,30 +3199,30 @@ def unique(input: T, sorted: bool=True, return_inverse: Literal[False]=False, re
 def unique(input: T, sorted: bool=True, return_inverse: bool=False, return_counts: bool=False, dim: int | None=None, *, mask: Tensor | None=None) -> tuple[T, ...]: ...
 @overload
 def unique_consecutive(input: T, return_inverse: Literal[False]=False, return_counts: Literal[False]=False, dim: int | None=None, *, mask: Tensor | None=None) -> T:
-    """The valid entries in order, without those that repeat the one before; with ``dim`` slices, as :func:`unique`.
+    """The valid entries in order, without repetitions of the entry before; with ``dim``, slices as in :func:`unique`.
 
-    A sparse ``input`` gives a strided result, in which the valid entries between two stored ones are a run of zeros.
+    A sparse ``input`` has a strided result, in which valid entries between two stored ones form a run of zeros.
 
     Args:
-        input (Tensor): Any shape and layout, any dtype but complex; plain, or a MaskedTensor, whose own mask counts,
-            too.
-        return_inverse (bool, optional): Return the position of each entry in the result, too; not for a sparse
+        input (Tensor): Any shape and layout, any dtype but complex; plain or a MaskedTensor.
+        return_inverse (bool, optional): Also return the position of each entry in the result; not for a sparse
             ``input``.
-        return_counts (bool, optional): Return the length of each run, too.
-        dim (int, optional): The dimension that numbers the slices; None is entries. Not for a sparse ``input``.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Integers are read as ``mask != 0``.
+        return_counts (bool, optional): Also return the length of each run.
+        dim (int, optional): The dimension whose slices are compared; None compares entries. Not for a sparse ``input``.
+        mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
+            to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
 
     Returns:
-        Tensor or tuple: The values ``(n,)`` in ``input``'s dtype, and with the options int64 tensors: the inverse, of
+        Tensor or tuple: The values ``(n,)`` in ``input``'s dtype. With the options also int64 tensors: the inverse, of
         ``input``'s shape and masked where a MaskedTensor is, and the counts ``(n,)``. MaskedTensors if ``input`` is
         one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
-        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
+        TypeError: ``input`` is not a tensor.
+        TypeError: ``mask`` is not a plain bool or int tensor.
+        ValueError: ``mask`` does not broadcast to ``input``, or is on another device.
         IndexError: ``dim`` is out of range.
-        NotImplementedError: ``input`` is complex, which has no order.
+        NotImplementedError: ``input`` is complex, and complex numbers have no order.
         UnsupportedOpError: ``input`` is sparse and ``return_inverse`` or ``dim`` is given.
 
     Example:
@@ -3128,31 +3238,34 @@ def unique_consecutive(input: T, return_inverse: bool=False, return_counts: bool
 def var(input: T, dim: Dim=None, unbiased: bool | None=None, keepdim: bool=False, *, correction: float | None=None, dtype: torch.dtype | None=None, mask: Tensor | None=None, fill_value: Number | None=None, min_count: int | None=None) -> T:
     """The variance of the valid entries along ``dim``: ``sum((x - mean) ** 2) / (n - correction)``.
 
-    ``n`` is the number of valid entries. Where ``n <= correction`` a plain result is NaN and that of a MaskedTensor is
-    masked.
+    ``n`` is the number of valid entries. Where ``n <= correction``, the result is NaN for a plain ``input`` and masked
+    for a MaskedTensor.
 
     Args:
-        input (Tensor): Any shape, layout and dtype; plain, or a MaskedTensor, whose own mask counts, too.
-        dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` is all of them. ``axis`` is the
-            same.
-        unbiased (bool, optional): The older spelling of ``correction``: True is 1, False is 0.
-        keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
-        correction (float, optional): What is taken off ``n``; by default 1.
+        input (Tensor): Any shape, layout and dtype; plain or a MaskedTensor.
+        dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` reduces all. ``axis`` is accepted
+            as well.
+        unbiased (bool, optional): torch's older form of ``correction``: True is 1, False is 0.
+        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well.
+        correction (float, optional): Subtracted from ``n`` in the divisor. Default: 1.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Integers are read as ``mask != 0``.
+        mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
+            to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
         fill_value (number, optional): The value of a result with too few valid entries.
-        min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
-            ``fill_value``, else NaN.
+        min_count (int, optional): The number of valid entries that a result requires. With fewer, it is masked for a
+            MaskedTensor, and ``fill_value`` (default: NaN) for a plain ``input``.
 
     Returns:
         Tensor: ``input``'s shape without ``dim``, in its dtype: real for complex, the default dtype for integers and
         bools. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
-        ValueError: Both ``unbiased`` and ``correction`` are given, or ``mask`` does not broadcast to ``input`` or lies
-            on another device.
+        TypeError: ``input`` is not a tensor.
+        TypeError: ``mask`` is not a plain bool or int tensor.
+        ValueError: ``mask`` does not broadcast to ``input``, or is on another device.
+        ValueError: ``fill_value`` does not fit an integer result.
+        ValueError: ``min_count`` requires NaN, which integer and bool results cannot hold: pass ``fill_value``.
+        ValueError: Both ``unbiased`` and ``correction`` are given.
         IndexError: ``dim`` is out of range.
 
     Example:
@@ -3166,28 +3279,29 @@ def var(input: T, dim: Dim=None, unbiased: bool | None=None, keepdim: bool=False
 def var_mean(input: T, dim: Dim=None, unbiased: bool | None=None, keepdim: bool=False, *, correction: float | None=None, dtype: torch.dtype | None=None, mask: Tensor | None=None) -> tuple[T, T]:
     """The variance and the mean of the valid entries along ``dim``.
 
-    Where too few entries are valid, plain results are NaN and those of a MaskedTensor are masked; see :func:`var`.
+    Where too few entries are valid, the results are NaN for a plain ``input`` and masked for a MaskedTensor; see
+    :func:`var`.
 
     Args:
-        input (Tensor): Floating point or complex, of any shape and layout; plain, or a MaskedTensor, whose own mask
-            counts, too.
-        dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` is all of them. ``axis`` is the
-            same.
-        unbiased (bool, optional): The older spelling of ``correction``: True is 1, False is 0.
-        keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
-        correction (float, optional): What is taken off ``n``; by default 1.
+        input (Tensor): Floating point or complex, of any shape and layout; plain or a MaskedTensor.
+        dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` reduces all. ``axis`` is accepted
+            as well.
+        unbiased (bool, optional): torch's older form of ``correction``: True is 1, False is 0.
+        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well.
+        correction (float, optional): Subtracted from ``n`` in the divisor. Default: 1.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
-            a strided one. Integers are read as ``mask != 0``.
+        mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
+            to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
 
     Returns:
         tuple of Tensor: ``(var, mean)``, each of ``input``'s shape without ``dim``, in its dtype; the variance of
         complex numbers is real. MaskedTensors if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
-        ValueError: Both ``unbiased`` and ``correction`` are given, or ``mask`` does not broadcast to ``input`` or lies
-            on another device.
+        TypeError: ``input`` is not a tensor.
+        TypeError: ``mask`` is not a plain bool or int tensor.
+        ValueError: ``mask`` does not broadcast to ``input``, or is on another device.
+        ValueError: Both ``unbiased`` and ``correction`` are given.
         IndexError: ``dim`` is out of range.
         RuntimeError: ``input`` is neither floating point nor complex.
 

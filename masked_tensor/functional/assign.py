@@ -20,9 +20,9 @@ from .registry import form
 def masked_fill(input: Tensor, mask: Tensor, value: float | bool | complex | Tensor) -> Tensor:
     """A copy of ``input`` with ``value`` where ``mask`` is True: ``out[i] = value if mask[i] else input[i]``.
 
-    ``mask`` says here where to write, not what is valid. Masked entries of a MaskedTensor stay masked, whatever is
-    written; a masked entry of ``mask``, or a masked ``value``, gives a masked result. To make entries valid, assign:
-    ``x[mask] = value``.
+    Here ``mask`` selects where to write, not what is valid. Masked entries of a MaskedTensor stay masked; a masked
+    entry of ``mask``, or a masked ``value``, makes the result masked there. To make entries valid, assign: ``x[mask] =
+    value``.
 
     Args:
         input (Tensor): Any shape and dtype, strided; plain or a MaskedTensor.
@@ -35,9 +35,10 @@ def masked_fill(input: Tensor, mask: Tensor, value: float | bool | complex | Ten
         one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, ``mask`` is not a bool tensor, or ``value`` is neither a number nor a
-            tensor.
-        RuntimeError: The shapes do not broadcast, or ``value`` has dimensions or does not fit ``input``'s dtype.
+        TypeError: ``input`` is not a tensor, or ``mask`` is not a bool tensor.
+        TypeError: ``value`` is neither a number nor a tensor.
+        RuntimeError: The shapes do not broadcast.
+        RuntimeError: ``value`` is not 0-d, or does not fit ``input``'s dtype.
         UnsupportedOpError: ``input`` is plain and sparse.
 
     Example:
@@ -57,10 +58,10 @@ def masked_fill(input: Tensor, mask: Tensor, value: float | bool | complex | Ten
 
 @form
 def masked_fill_(input: Tensor, mask: Tensor, value: float | bool | complex | Tensor) -> Tensor:
-    """The input itself, with ``value`` written where ``mask`` is True.
+    """``input`` itself, with ``value`` written where ``mask`` is True.
 
-    ``mask`` says here where to write, not what is valid. Validity follows as for :func:`masked_fill`. An error writes
-    nothing.
+    Here ``mask`` selects where to write, not what is valid. Validity is as for :func:`masked_fill`. After an error,
+    ``input`` is unchanged.
 
     Args:
         input (Tensor): Any shape and dtype, strided; plain or a MaskedTensor.
@@ -72,10 +73,11 @@ def masked_fill_(input: Tensor, mask: Tensor, value: float | bool | complex | Te
         Tensor: ``input`` itself, of its shape and dtype.
 
     Raises:
-        TypeError: ``input`` is not a tensor, ``mask`` is not a bool tensor, or ``value`` is neither a number nor a
-            tensor.
-        RuntimeError: ``mask`` does not broadcast to ``input``, ``value`` has dimensions or does not fit ``input``'s
-            dtype, or ``input`` is a leaf that requires grad.
+        TypeError: ``input`` is not a tensor, or ``mask`` is not a bool tensor.
+        TypeError: ``value`` is neither a number nor a tensor.
+        RuntimeError: ``mask`` does not broadcast to ``input``.
+        RuntimeError: ``value`` is not 0-d, or does not fit ``input``'s dtype.
+        RuntimeError: ``input`` is a leaf that requires grad.
         MaskedWriteError: ``input`` is plain and ``mask`` is masked.
         MaskedValueError: ``input`` is plain and ``value`` is masked.
         UnsupportedOpError: ``input`` is plain and sparse.
@@ -99,8 +101,9 @@ def masked_fill_(input: Tensor, mask: Tensor, value: float | bool | complex | Te
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """A copy of ``input`` with entries of ``source`` where ``mask`` is True: ``out[mask] = source.flatten()[:n]``.
 
-    ``mask`` says here where to write, not what is valid; ``n`` is the number of places where it is True. Gradients flow
-    to ``input`` and ``source``. A masked ``source`` brings its validity, and a masked entry of ``mask`` is not True.
+    Here ``mask`` selects where to write, not what is valid. ``n`` is the number of True entries of ``mask``. An entry
+    from a masked ``source`` is masked; a masked entry of ``mask`` counts as False. Gradients flow to ``input`` and
+    ``source``.
 
     Args:
         input (Tensor): Any shape and dtype, strided; plain or a MaskedTensor.
@@ -113,8 +116,8 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
 
     Raises:
         TypeError: ``input`` or ``source`` is not a tensor, or ``mask`` is not a bool tensor.
-        RuntimeError: ``source`` has too few entries (both numbers are stated) or another dtype, or the shapes do not
-            broadcast.
+        RuntimeError: ``source`` has fewer entries than ``mask`` has True ones, or another dtype.
+        RuntimeError: The shapes do not broadcast.
         UnsupportedOpError: ``input`` is plain and sparse.
 
     Example:
@@ -134,25 +137,26 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
 
 @form
 def masked_scatter_(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
-    """The input itself, with entries of ``source`` written where ``mask`` is True.
+    """``input`` itself, with entries of ``source`` written where ``mask`` is True.
 
-    ``mask`` says here where to write, not what is valid. Validity follows as for :func:`masked_scatter`. An error
-    writes nothing.
+    Here ``mask`` selects where to write, not what is valid. Validity is as for :func:`masked_scatter`. After an error,
+    ``input`` is unchanged.
 
     Args:
         input (Tensor): Any shape and dtype, strided; plain or a MaskedTensor.
         mask (Tensor): True = write here; bool, broadcastable to ``input``; plain, or a MaskedTensor if ``input`` is
             one.
-        source (Tensor): Any shape with an entry for each place, in ``input``'s dtype; plain, or a MaskedTensor if
-            ``input`` is one.
+        source (Tensor): Any shape with an entry for each True one of ``mask``, in ``input``'s dtype; plain, or a
+            MaskedTensor if ``input`` is one.
 
     Returns:
         Tensor: ``input`` itself, of its shape and dtype.
 
     Raises:
         TypeError: ``input`` or ``source`` is not a tensor, or ``mask`` is not a bool tensor.
-        RuntimeError: ``source`` has too few entries or another dtype, ``mask`` does not broadcast to ``input``, or
-            ``input`` is a leaf that requires grad.
+        RuntimeError: ``source`` has fewer entries than ``mask`` has True ones, or another dtype.
+        RuntimeError: ``mask`` does not broadcast to ``input``.
+        RuntimeError: ``input`` is a leaf that requires grad.
         MaskedWriteError: ``input`` is plain and another operand is masked.
         UnsupportedOpError: ``input`` is plain and sparse.
 
@@ -181,16 +185,16 @@ def masked_scatter_(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
 def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     """The entries of ``input`` where ``mask`` is True, in order.
 
-    ``mask`` says here what to read, not what is valid; a masked entry of it selects nothing. The length depends on the
-    data.
+    Here ``mask`` selects what to read, not what is valid; a masked entry of ``mask`` selects nothing. The length
+    depends on the data.
 
     Args:
         input (Tensor): Any shape and dtype, strided; plain or a MaskedTensor.
         mask (Tensor): True = read here; bool, broadcast against ``input``; plain or a MaskedTensor.
 
     Returns:
-        Tensor: A 1-D tensor in ``input``'s dtype. A MaskedTensor with the validity of what was read if ``input`` is
-        one.
+        Tensor: A 1-D tensor in ``input``'s dtype. If ``input`` is a MaskedTensor, a MaskedTensor in which masked
+        entries stay masked.
 
     Raises:
         TypeError: ``input`` is not a tensor, or ``mask`` is not a bool tensor.

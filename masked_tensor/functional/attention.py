@@ -26,31 +26,33 @@ def scaled_dot_product_attention(
     enable_gqa: bool = False,
     key_mask: Tensor | None = None,
 ) -> Tensor:
-    """``softmax(query @ key.T * scale + attn_mask) @ value`` over the valid keys.
+    """Attention over the valid keys: ``softmax(query @ key.T * scale + attn_mask) @ value``.
 
-    A masked key has weight exactly 0, and nothing of what lies in ``key`` and ``value`` there reaches the output or a
-    gradient. A query that sees no key gives zeros, with zero gradients; of MaskedTensors a masked row. Without
-    ``key_mask`` this is torch's own function.
+    A masked key has weight exactly 0: nothing in ``key`` and ``value`` there affects the output or a gradient. The
+    output of a query that attends to no key is 0 with gradient 0, and masked for MaskedTensors. Without ``key_mask``
+    this is torch's own function.
 
     Args:
-        query (Tensor): ``(N, ..., L, E)``, floating; plain, or a MaskedTensor.
-        key (Tensor): ``(N, ..., S, E)`` in ``query``'s dtype; plain, or a MaskedTensor.
-        value (Tensor): ``(N, ..., S, Ev)`` in ``query``'s dtype; plain, or a MaskedTensor.
-        attn_mask (Tensor, optional): Broadcastable to ``(N, ..., L, S)``; bool, True = may be seen, or floating, added
-            to the scores.
+        query (Tensor): ``(N, ..., L, E)``, floating point; plain or a MaskedTensor.
+        key (Tensor): ``(N, ..., S, E)`` in ``query``'s dtype; plain or a MaskedTensor.
+        value (Tensor): ``(N, ..., S, Ev)`` in ``query``'s dtype; plain or a MaskedTensor.
+        attn_mask (Tensor, optional): Broadcastable to ``(N, ..., L, S)``; bool, True = may attend, or floating point,
+            added to the scores.
         dropout_p (float, optional): The probability of dropping a weight.
-        is_causal (bool, optional): A query sees the keys up to its own position; it may be given with ``key_mask``.
+        is_causal (bool, optional): Let a query attend to keys up to its own position. It can be combined with
+            ``key_mask``.
         scale (float, optional): The factor of the scores; None is ``1 / sqrt(E)``.
-        enable_gqa (bool, optional): Let several heads of ``query`` share one of ``key`` and ``value``.
-        key_mask (Tensor, optional): True = valid; bool, ``(S,)``, ``(N, S)``, or broadcastable to ``(N, ..., S)``.
-            Integers are read as ``key_mask != 0``.
+        enable_gqa (bool, optional): Let several heads of ``query`` share one head of ``key`` and ``value``.
+        key_mask (Tensor, optional): True = valid; bool (integers are read as ``key_mask != 0``), ``(S,)``, ``(N, S)``,
+            or broadcastable to ``(N, ..., S)``.
 
     Returns:
         Tensor: ``(N, ..., L, Ev)`` in ``query``'s dtype. A MaskedTensor if one of the tensors is.
 
     Raises:
-        TypeError: ``query``, ``key`` or ``value`` is not a tensor, or ``key_mask`` is not a plain bool or int tensor.
-        ValueError: ``key_mask`` does not broadcast to the keys, or lies on another device.
+        TypeError: ``query``, ``key`` or ``value`` is not a tensor.
+        TypeError: ``key_mask`` is not a plain bool or int tensor.
+        ValueError: ``key_mask`` does not broadcast to the keys, or is on another device.
         UnsupportedOpError: ``query``, ``key`` or ``value`` is sparse.
 
     Example:

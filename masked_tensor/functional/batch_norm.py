@@ -23,27 +23,25 @@ def instance_norm(
 ) -> Tensor:
     """Instance normalization with the mean and variance of the valid entries of each channel of each sample.
 
-    It is ``(x - mean) / sqrt(var + eps)``. A plain result is 0 where an entry is masked; that of a MaskedTensor is
-    masked there. A sparse ``input`` keeps its pattern, and its statistics are those of what it stores.
+    The result is ``(x - mean) / sqrt(var + eps)``. Masked entries are 0 in a plain result and stay masked in a
+    MaskedTensor. A sparse ``input`` keeps its pattern; its statistics are those of the stored entries.
 
     Args:
-        input (Tensor): ``(N, C, *)``, floating point, of any layout; plain, or a MaskedTensor, whose own mask counts,
-            too.
+        input (Tensor): ``(N, C, *)``, floating point, of any layout; plain or a MaskedTensor.
         running_mean (Tensor, optional): ``(C,)``, in ``input``'s dtype; updated in place.
         running_var (Tensor, optional): ``(C,)``, in ``input``'s dtype; updated in place.
         weight (Tensor, optional): ``(C,)``, in ``input``'s dtype, plain: multiplies the result.
         bias (Tensor, optional): ``(C,)``, in ``input``'s dtype, plain: added to the result.
         use_input_stats (bool, optional): False normalizes with the running statistics.
         momentum (float, optional): The weight of new statistics in the running ones.
-        eps (float, optional): Added to the variance.
+        eps (float, optional): Added to the variance for numerical stability.
 
     Returns:
         Tensor: ``input``'s shape and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, ``mask`` is not a plain bool or int tensor, or ``input`` is sparse and a
-            parameter is not plain and strided.
-        RuntimeError: The running statistics or parameters do not have one entry per channel.
+        TypeError: ``input`` is sparse and a parameter is not plain and strided.
+        RuntimeError: A parameter or statistic does not have one entry per channel.
         UnsupportedOpError: A parameter is masked and sparse.
 
     Example:
@@ -73,29 +71,28 @@ def batch_norm(
 ) -> Tensor:
     """Batch normalization with the mean and variance of the valid entries of each channel.
 
-    It is ``(x - mean) / sqrt(var + eps)``. While training, the running statistics are those of the valid entries, too,
-    the variance with ``n / (n - 1)``, where ``n`` is their number in a channel. A plain result is 0 where an entry is
-    masked; that of a MaskedTensor is masked there.
+    The result is ``(x - mean) / sqrt(var + eps)``. In training, the running statistics are updated from the valid
+    entries as well, with the variance scaled by ``n / (n - 1)``, where ``n`` is their number in a channel. Masked
+    entries are 0 in a plain result and stay masked in a MaskedTensor.
 
     Args:
-        input (Tensor): ``(N, C, *)``, floating point, of any layout; plain, or a MaskedTensor, whose own mask counts,
-            too.
+        input (Tensor): ``(N, C, *)``, floating point, of any layout; plain or a MaskedTensor.
         running_mean (Tensor): ``(C,)``, in ``input``'s dtype, updated in place while training; or None.
         running_var (Tensor): ``(C,)``, in ``input``'s dtype, updated in place while training; or None.
         weight (Tensor, optional): ``(C,)``, in ``input``'s dtype, plain: multiplies the result.
         bias (Tensor, optional): ``(C,)``, in ``input``'s dtype, plain: added to the result.
-        training (bool, optional): Normalize with the statistics of ``input``; False takes the running ones.
+        training (bool, optional): Normalize with the statistics of ``input``; False uses the running statistics.
+            Default: False.
         momentum (float, optional): The weight of new statistics in the running ones.
-        eps (float, optional): Added to the variance.
+        eps (float, optional): Added to the variance for numerical stability.
 
     Returns:
         Tensor: ``input``'s shape and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, ``mask`` is not a plain bool or int tensor, or ``input`` is sparse and a
-            parameter is not plain and strided.
-        RuntimeError: There are no running statistics and ``training`` is False, or one does not have one entry per
-            channel.
+        TypeError: ``input`` is sparse and a parameter is not plain and strided.
+        RuntimeError: ``training`` is False and there are no running statistics.
+        RuntimeError: A parameter or statistic does not have one entry per channel.
         UnsupportedOpError: A parameter is masked and sparse.
 
     Example:

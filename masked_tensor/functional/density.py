@@ -33,33 +33,34 @@ def log_prob(
     mask: Tensor | None = None,
     fill_value: Number | None = None,
 ) -> Tensor:
-    """The log density of the valid part of ``value``: the marginal one where an event is valid in part.
+    """The log density of ``value``, marginalized over the masked coordinates of each event.
 
-    With ``o`` the valid coordinates of an event it is ``log p(value[o])``. Of a multivariate normal this is the density
-    of a normal with ``loc[o]`` and ``covariance_matrix[o, o]``, of a Dirichlet that of one whose other concentrations
-    are added up. ``Independent`` and ``MixtureSameFamily`` of such, and elementwise transforms of them, are computed
-    through their parts. Of other families of vectors an event that is valid in part is masked: its marginal density
-    has no formula here. Families of numbers take torch's own ``log_prob``. Valid coordinates are validated as in torch,
-    unless the distribution has ``validate_args=False``; what is masked is not.
+    With ``o`` the valid coordinates of an event, the result is ``log p(value[o])``. For a multivariate normal, this is
+    the density of a normal with ``loc[o]`` and ``covariance_matrix[o, o]``; for a Dirichlet, that of a Dirichlet whose
+    other concentrations are summed. ``Independent``, ``MixtureSameFamily`` and elementwise transforms are computed from
+    their parts. For all other multivariate distributions, a partly valid event is masked.
+
+    Univariate distributions use torch's own ``log_prob``. Valid coordinates are validated as in torch unless the
+    distribution has ``validate_args=False``; masked ones are not.
 
     Args:
-        distribution (torch.distributions.Distribution): With plain parameters, of batch shape ``B`` and event shape
-            ``E``.
-        value (Tensor): ``(*S, *B, *E)``, or broadcastable to it; any dtype the distribution takes; plain, or a
-            MaskedTensor, whose own mask counts, too.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``value``. Integers are read as
-            ``mask != 0``.
-        fill_value (number, optional): The result of an event of which nothing is valid.
+        distribution (torch.distributions.Distribution): A distribution with plain parameters, batch shape ``B`` and
+            event shape ``E``.
+        value (Tensor): ``(*S, *B, *E)``, or broadcastable to it; any dtype that the distribution accepts; plain or a
+            MaskedTensor.
+        mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
+            to ``value``, and combined with the mask of a MaskedTensor.
+        fill_value (number, optional): The result of an event without a valid coordinate. Default: NaN.
 
     Returns:
         Tensor: ``(*S, *B)``, in the dtype of the distribution's parameters. A MaskedTensor if ``value`` is one, masked
-        where nothing of an event is valid; else plain, and NaN there.
+        for events without a valid coordinate; otherwise plain, with NaN there.
 
     Raises:
-        TypeError: ``distribution`` is not a distribution, ``value`` is not a tensor, or ``mask`` is not a plain
-            bool or int tensor.
-        ValueError: ``value`` does not end in the event shape, or ``mask`` does not broadcast to it; torch's own, for
-            valid coordinates outside of the support, as shares that add up to more than 1.
+        TypeError: ``distribution`` is not a distribution, or ``value`` is not a tensor.
+        TypeError: ``mask`` is not a plain bool or int tensor.
+        ValueError: ``value`` does not end in the event shape, or ``mask`` does not broadcast to it.
+        ValueError: A valid coordinate is outside the support.
         UnsupportedOpError: ``value`` is sparse.
 
     Example:

@@ -28,24 +28,21 @@ def layer_norm(
 ) -> Tensor:
     """Layer normalization with the mean and variance of the valid entries: ``(x - mean) / sqrt(var + eps)``.
 
-    The statistics are over the last ``len(normalized_shape)`` dimensions. A plain result is 0 where an entry is masked;
-    that of a MaskedTensor is masked there. A sparse ``input`` keeps its pattern, and its statistics are those of what
-    it stores.
+    The statistics are over the last ``len(normalized_shape)`` dimensions. Masked entries are 0 in a plain result and
+    stay masked in a MaskedTensor. A sparse ``input`` keeps its pattern; its statistics are those of the stored entries.
 
     Args:
-        input (Tensor): ``(*, normalized_shape)``, floating point, of any layout; plain, or a MaskedTensor, whose own
-            mask counts, too.
+        input (Tensor): ``(*, normalized_shape)``, floating point, of any layout; plain or a MaskedTensor.
         normalized_shape (tuple of int): The last dimensions of ``input``.
         weight (Tensor, optional): Shape ``normalized_shape``, in ``input``'s dtype: multiplies the result.
         bias (Tensor, optional): Shape ``normalized_shape``, in ``input``'s dtype: added to the result.
-        eps (float, optional): Added to the variance.
+        eps (float, optional): Added to the variance for numerical stability.
 
     Returns:
         Tensor: ``input``'s shape and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, ``mask`` is not a plain bool or int tensor, or ``input`` is sparse and a
-            parameter is not plain and strided.
+        TypeError: ``input`` is sparse and a parameter is not plain and strided.
         RuntimeError: ``input`` does not end in ``normalized_shape``.
         UnsupportedOpError: A parameter is masked and sparse.
 
@@ -71,12 +68,11 @@ def rms_norm(
 ) -> Tensor:
     """RMS normalization with the mean square of the valid entries: ``x / sqrt(mean(x ** 2) + eps)``.
 
-    The mean is over the last ``len(normalized_shape)`` dimensions. A plain result is 0 where an entry is masked; that
-    of a MaskedTensor is masked there. A sparse ``input`` keeps its pattern, and its mean is that of what it stores.
+    The mean is over the last ``len(normalized_shape)`` dimensions. Masked entries are 0 in a plain result and stay
+    masked in a MaskedTensor. A sparse ``input`` keeps its pattern; its mean is that of the stored entries.
 
     Args:
-        input (Tensor): ``(*, normalized_shape)``, floating point, of any layout; plain, or a MaskedTensor, whose own
-            mask counts, too.
+        input (Tensor): ``(*, normalized_shape)``, floating point, of any layout; plain or a MaskedTensor.
         normalized_shape (tuple of int): The last dimensions of ``input``.
         weight (Tensor, optional): Shape ``normalized_shape``, in ``input``'s dtype: multiplies the result.
         eps (float, optional): Added to the mean square; by default the dtype's machine epsilon.
@@ -85,8 +81,7 @@ def rms_norm(
         Tensor: ``input``'s shape and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, ``mask`` is not a plain bool or int tensor, or ``input`` is sparse and a
-            parameter is not plain and strided.
+        TypeError: ``input`` is sparse and a parameter is not plain and strided.
         RuntimeError: ``input`` does not end in ``normalized_shape``.
         UnsupportedOpError: A parameter is masked and sparse.
 
@@ -113,23 +108,21 @@ def group_norm(
 ) -> Tensor:
     """Group normalization with the mean and variance of the valid entries of each group of channels.
 
-    It is ``(x - mean) / sqrt(var + eps)``. A plain result is 0 where an entry is masked; that of a MaskedTensor is
-    masked there. A sparse ``input`` keeps its pattern, and its statistics are those of what it stores.
+    The result is ``(x - mean) / sqrt(var + eps)``. Masked entries are 0 in a plain result and stay masked in a
+    MaskedTensor. A sparse ``input`` keeps its pattern; its statistics are those of the stored entries.
 
     Args:
-        input (Tensor): ``(N, C, *)``, floating point, of any layout; plain, or a MaskedTensor, whose own mask counts,
-            too.
+        input (Tensor): ``(N, C, *)``, floating point, of any layout; plain or a MaskedTensor.
         num_groups (int): The number of groups, a divisor of ``C``.
         weight (Tensor, optional): ``(C,)``, in ``input``'s dtype, plain: multiplies the result.
         bias (Tensor, optional): ``(C,)``, in ``input``'s dtype, plain: added to the result.
-        eps (float, optional): Added to the variance.
+        eps (float, optional): Added to the variance for numerical stability.
 
     Returns:
         Tensor: ``input``'s shape and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, ``mask`` is not a plain bool or int tensor, or ``input`` is sparse and a
-            parameter is not plain and strided.
+        TypeError: ``input`` is sparse and a parameter is not plain and strided.
         RuntimeError: ``num_groups`` does not divide ``C``.
         UnsupportedOpError: A parameter is masked and sparse.
 
@@ -150,23 +143,21 @@ def local_response_norm(
 ) -> Tensor:
     """Local response normalization over channels, in which masked entries count as 0.
 
-    With ``m`` the mean of ``x ** 2`` over ``size`` neighbouring channels it is ``x / (k + alpha * m) ** beta``. A plain
-    result is 0 where an entry is masked; that of a MaskedTensor is masked there.
+    With ``m`` the mean of ``x ** 2`` over ``size`` neighbouring channels, the result is ``x / (k + alpha * m) **
+    beta``. Masked entries are 0 in a plain result and stay masked in a MaskedTensor.
 
     Args:
-        input (Tensor): ``(N, C, *)``, floating point, of any layout; plain, or a MaskedTensor, whose own mask counts,
-            too.
-        size (int): The number of channels of a neighbourhood.
+        input (Tensor): ``(N, C, *)``, floating point, of any layout; plain or a MaskedTensor.
+        size (int): The number of neighbouring channels.
         alpha (float, optional): The factor of the mean.
         beta (float, optional): The exponent.
-        k (float, optional): What is added to the mean.
+        k (float, optional): Added to the scaled mean.
 
     Returns:
         Tensor: ``input``'s shape and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.
 
     Raises:
-        ValueError: ``input`` has fewer than three dimensions, or ``mask`` does not broadcast to it or lies on another
-            device.
+        ValueError: ``input`` has fewer than three dimensions.
 
     Example:
         >>> x, m = torch.ones(1, 2, 1), torch.tensor([[[True], [False]]])

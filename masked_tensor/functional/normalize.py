@@ -24,14 +24,12 @@ def normalize(
 ) -> Tensor:
     """The input divided by the norm of its valid entries along ``dim``: ``x / max(norm(x[valid], p), eps)``.
 
-    A plain result is 0 where an entry is masked; that of a MaskedTensor is masked there. A sparse ``input`` keeps its
-    pattern.
+    Masked entries are 0 in a plain result and stay masked in a MaskedTensor. A sparse ``input`` keeps its pattern.
 
     Args:
-        input (Tensor): Floating point or complex, of any shape and layout; plain, or a MaskedTensor, whose own mask
-            counts, too.
+        input (Tensor): Floating point or complex, of any shape and layout; plain or a MaskedTensor.
         p (float, optional): The order of the norm.
-        dim (int, optional): The dimension to go along.
+        dim (int, optional): The dimension to compute along.
         eps (float, optional): The smallest divisor.
 
     Returns:

@@ -19,12 +19,12 @@ from .registry import as_torch
 def cumsum(input: Tensor, dim: int, *, dtype: torch.dtype | None = None, mask: Tensor | None = None) -> Tensor:
     """The running sum of the valid entries along ``dim``: ``y[t] = sum(x[s] for s <= t if valid[s])``.
 
-    A plain result is 0 where an entry is masked; that of a MaskedTensor is masked there. A sparse ``input`` keeps its
-    pattern: entries that it does not store never take part.
+    Masked entries are 0 in a plain result and stay masked in a MaskedTensor. A sparse ``input`` keeps its pattern; only
+    stored entries take part.
 
     Args:
-        input (Tensor): Any shape, layout and dtype; plain, or a MaskedTensor, whose own mask counts, too.
-        dim (int): The dimension to go along. ``axis`` is the same.
+        input (Tensor): Any shape, layout and dtype; plain or a MaskedTensor.
+        dim (int): The dimension to compute along. ``axis`` is accepted as well.
 
     Returns:
         Tensor: ``input``'s shape and layout, in ``dtype`` if it is given, else in ``input``'s dtype; int64 for integers
@@ -44,12 +44,12 @@ def cumsum(input: Tensor, dim: int, *, dtype: torch.dtype | None = None, mask: T
 def cumprod(input: Tensor, dim: int, *, dtype: torch.dtype | None = None, mask: Tensor | None = None) -> Tensor:
     """The running product of the valid entries along ``dim``: ``y[t] = prod(x[s] for s <= t if valid[s])``.
 
-    A plain result is 0 where an entry is masked; that of a MaskedTensor is masked there. A sparse ``input`` keeps its
-    pattern: entries that it does not store never take part.
+    Masked entries are 0 in a plain result and stay masked in a MaskedTensor. A sparse ``input`` keeps its pattern; only
+    stored entries take part.
 
     Args:
-        input (Tensor): Any shape, layout and dtype; plain, or a MaskedTensor, whose own mask counts, too.
-        dim (int): The dimension to go along. ``axis`` is the same.
+        input (Tensor): Any shape, layout and dtype; plain or a MaskedTensor.
+        dim (int): The dimension to compute along. ``axis`` is accepted as well.
 
     Returns:
         Tensor: ``input``'s shape and layout, in ``dtype`` if it is given, else in ``input``'s dtype; int64 for integers
@@ -69,13 +69,12 @@ def cumprod(input: Tensor, dim: int, *, dtype: torch.dtype | None = None, mask: 
 def logcumsumexp(input: Tensor, dim: int, *, dtype: torch.dtype | None = None, mask: Tensor | None = None) -> Tensor:
     """The logarithm of the running sum of exponentials of the valid entries: ``log(cumsum(exp(x)))``.
 
-    A plain result is 0 where an entry is masked; that of a MaskedTensor is masked there. A sparse ``input`` keeps its
-    pattern: entries that it does not store never take part.
+    Masked entries are 0 in a plain result and stay masked in a MaskedTensor. A sparse ``input`` keeps its pattern; only
+    stored entries take part.
 
     Args:
-        input (Tensor): Floating point or complex, of any shape and layout; plain, or a MaskedTensor, whose own mask
-            counts, too.
-        dim (int): The dimension to go along. ``axis`` is the same.
+        input (Tensor): Floating point or complex, of any shape and layout; plain or a MaskedTensor.
+        dim (int): The dimension to compute along. ``axis`` is accepted as well.
 
     Returns:
         Tensor: ``input``'s shape, layout and dtype. A MaskedTensor if ``input`` is one.
@@ -99,20 +98,19 @@ def logcumsumexp(input: Tensor, dim: int, *, dtype: torch.dtype | None = None, m
 def cummax(input: Tensor, dim: int, *, mask: Tensor | None = None) -> torch.return_types.cummax:
     """The running maximum of the valid entries along ``dim``, and its position.
 
-    Plain results are 0 where an entry is masked; those of a MaskedTensor are masked there. Sparse results keep the
-    pattern of ``input``: entries that it does not store never take part.
+    Masked entries are 0 in plain results and stay masked in a MaskedTensor. A sparse ``input`` keeps its pattern; only
+    stored entries take part.
 
     Args:
-        input (Tensor): Any shape and layout, any dtype but complex; plain, or a MaskedTensor, whose own mask counts,
-            too.
-        dim (int): The dimension to go along. ``axis`` is the same.
+        input (Tensor): Any shape and layout, any dtype but complex; plain or a MaskedTensor.
+        dim (int): The dimension to compute along. ``axis`` is accepted as well.
 
     Returns:
         tuple: A named tuple ``(values, indices)`` of ``input``'s shape: values in its dtype, and the int64 position
         along ``dim`` of the last entry that is the maximum. MaskedTensors if ``input`` is one.
 
     Raises:
-        NotImplementedError: ``input`` is complex, which has no order.
+        NotImplementedError: ``input`` is complex, and complex numbers have no order.
 
     Example:
         >>> mt.cummax(torch.tensor([1, 9, 3]), 0, mask=torch.tensor([True, False, True]))
@@ -130,20 +128,19 @@ def cummax(input: Tensor, dim: int, *, mask: Tensor | None = None) -> torch.retu
 def cummin(input: Tensor, dim: int, *, mask: Tensor | None = None) -> torch.return_types.cummin:
     """The running minimum of the valid entries along ``dim``, and its position.
 
-    Plain results are 0 where an entry is masked; those of a MaskedTensor are masked there. Sparse results keep the
-    pattern of ``input``: entries that it does not store never take part.
+    Masked entries are 0 in plain results and stay masked in a MaskedTensor. A sparse ``input`` keeps its pattern; only
+    stored entries take part.
 
     Args:
-        input (Tensor): Any shape and layout, any dtype but complex; plain, or a MaskedTensor, whose own mask counts,
-            too.
-        dim (int): The dimension to go along. ``axis`` is the same.
+        input (Tensor): Any shape and layout, any dtype but complex; plain or a MaskedTensor.
+        dim (int): The dimension to compute along. ``axis`` is accepted as well.
 
     Returns:
         tuple: A named tuple ``(values, indices)`` of ``input``'s shape: values in its dtype, and the int64 position
         along ``dim`` of the last entry that is the minimum. MaskedTensors if ``input`` is one.
 
     Raises:
-        NotImplementedError: ``input`` is complex, which has no order.
+        NotImplementedError: ``input`` is complex, and complex numbers have no order.
 
     Example:
         >>> mt.cummin(torch.tensor([3, 0, 1]), 0, mask=torch.tensor([True, False, True]))

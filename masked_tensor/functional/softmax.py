@@ -20,22 +20,21 @@ def softmax(
 ) -> Tensor:
     """The softmax of the valid entries along ``dim``: ``exp(x) / sum(exp(x[valid]))``.
 
-    A plain result is 0 where an entry is masked; that of a MaskedTensor is masked there. A sparse ``input`` keeps its
-    pattern: entries that it does not store never take part.
+    Masked entries are 0 in a plain result and stay masked in a MaskedTensor. A sparse ``input`` keeps its pattern; only
+    stored entries take part.
 
     Args:
-        input (Tensor): Floating point, of any shape and layout; plain, or a MaskedTensor, whose own mask counts, too.
-        dim (int): The dimension to go along. ``axis`` is the same.
-        mode (str, optional): What a slice without a finite entry gives. ``"safe"``: zeros, with zero gradients, if
-            nothing is valid, and NaN if all valid entries are -inf, as in torch. ``"inf_as_zero"``: zeros in both
-            cases, as torch's ``_safe_softmax``. ``"none"``: NaN in both cases, by the plain formula.
+        input (Tensor): Floating point, of any shape and layout; plain or a MaskedTensor.
+        dim (int): The dimension to compute along. ``axis`` is accepted as well.
+        mode (str, optional): The result of a slice without a finite valid entry. ``"safe"``: 0 with gradient 0 if no
+            entry is valid, NaN if all valid entries are -inf, as in torch. ``"inf_as_zero"``: 0 in both cases, as in
+            torch's ``_safe_softmax``. ``"none"``: NaN in both cases.
 
     Returns:
         Tensor: ``input``'s shape, layout and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.
 
     Raises:
-        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; or ``mode`` is not one of the
-            allowed values.
+        ValueError: ``mode`` is not one of the values above.
         RuntimeError: ``input`` is neither floating point nor complex.
 
     Example:
@@ -57,22 +56,21 @@ def log_softmax(
 ) -> Tensor:
     """The logarithm of the softmax of the valid entries along ``dim``: ``x - logsumexp(x[valid])``.
 
-    A plain result is -inf where an entry is masked, whose exponential is softmax's 0; that of a MaskedTensor is masked
-    there. A sparse ``input`` keeps its pattern.
+    Masked entries are -inf in a plain result, so that their exponential is 0, and stay masked in a MaskedTensor. A
+    sparse ``input`` keeps its pattern.
 
     Args:
-        input (Tensor): Floating point, of any shape and layout; plain, or a MaskedTensor, whose own mask counts, too.
-        dim (int): The dimension to go along. ``axis`` is the same.
-        mode (str, optional): What a slice without a finite entry gives. ``"safe"``: zeros, with zero gradients, if
-            nothing is valid, and NaN if all valid entries are -inf, as in torch. ``"inf_as_zero"``: zeros in both
-            cases, as torch's ``_safe_softmax``. ``"none"``: NaN in both cases, by the plain formula.
+        input (Tensor): Floating point, of any shape and layout; plain or a MaskedTensor.
+        dim (int): The dimension to compute along. ``axis`` is accepted as well.
+        mode (str, optional): The result of a slice without a finite valid entry. ``"safe"``: 0 with gradient 0 if no
+            entry is valid, NaN if all valid entries are -inf, as in torch. ``"inf_as_zero"``: 0 in both cases, as in
+            torch's ``_safe_softmax``. ``"none"``: NaN in both cases.
 
     Returns:
         Tensor: ``input``'s shape, layout and dtype, -inf where it is masked. A MaskedTensor if ``input`` is one.
 
     Raises:
-        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; or ``mode`` is not one of the
-            allowed values.
+        ValueError: ``mode`` is not one of the values above.
         RuntimeError: ``input`` is neither floating point nor complex.
 
     Example:
@@ -92,22 +90,20 @@ def softmin(
 ) -> Tensor:
     """The softmax of ``-input`` over the valid entries along ``dim``: ``exp(-x) / sum(exp(-x[valid]))``.
 
-    A plain result is 0 where an entry is masked; that of a MaskedTensor is masked there. A sparse ``input`` keeps its
-    pattern.
+    Masked entries are 0 in a plain result and stay masked in a MaskedTensor. A sparse ``input`` keeps its pattern.
 
     Args:
-        input (Tensor): Floating point, of any shape and layout; plain, or a MaskedTensor, whose own mask counts, too.
-        dim (int): The dimension to go along. ``axis`` is the same.
-        mode (str, optional): What a slice without a finite entry gives. ``"safe"``: zeros, with zero gradients, if
-            nothing is valid, and NaN if all valid entries are -inf, as in torch. ``"inf_as_zero"``: zeros in both
-            cases, as torch's ``_safe_softmax``. ``"none"``: NaN in both cases, by the plain formula.
+        input (Tensor): Floating point, of any shape and layout; plain or a MaskedTensor.
+        dim (int): The dimension to compute along. ``axis`` is accepted as well.
+        mode (str, optional): The result of a slice without a finite valid entry. ``"safe"``: 0 with gradient 0 if no
+            entry is valid, NaN if all valid entries are -inf, as in torch. ``"inf_as_zero"``: 0 in both cases, as in
+            torch's ``_safe_softmax``. ``"none"``: NaN in both cases.
 
     Returns:
         Tensor: ``input``'s shape, layout and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.
 
     Raises:
-        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; or ``mode`` is not one of the
-            allowed values.
+        ValueError: ``mode`` is not one of the values above.
         RuntimeError: ``input`` is neither floating point nor complex.
 
     Example:
@@ -135,25 +131,25 @@ def logaddexp(
 ) -> Tensor:
     """The logarithm of the sum of exponentials of two tensors: ``log(exp(input) + exp(other))``.
 
-    Where one side is masked the other is the result. Where both are, a plain result is -inf and that of a MaskedTensor
-    is masked.
+    Where one side is masked, the result is the other. Where both are, it is -inf for plain tensors and masked for a
+    MaskedTensor.
 
     Args:
-        input (Tensor): Floating point or complex, of any shape, strided; plain, or a MaskedTensor, whose own mask
-            counts, too.
-        other (Tensor): Of ``input``'s dtype, broadcastable to it, strided; plain or a MaskedTensor.
+        input (Tensor): Floating point or complex, of any shape, strided; plain or a MaskedTensor.
+        other (Tensor): In ``input``'s dtype, broadcastable to it, strided; plain or a MaskedTensor.
         dtype (torch.dtype, optional): Convert both to this dtype first.
         input_mask (Tensor, optional): True = valid entry of ``input``; bool, broadcastable to it.
         other_mask (Tensor, optional): True = valid entry of ``other``; bool, broadcastable to it.
 
     Returns:
-        Tensor: The broadcast shape, in ``input``'s dtype. A MaskedTensor if a side is one.
+        Tensor: The broadcast shape, in ``input``'s dtype. A MaskedTensor if an operand is one.
 
     Raises:
-        TypeError: ``input`` or ``other`` is not a tensor, or a mask is not a plain bool or int tensor.
-        ValueError: A mask does not broadcast to its side, or lies on another device.
+        TypeError: ``input`` or ``other`` is not a tensor.
+        TypeError: ``input_mask`` or ``other_mask`` is not a plain bool or int tensor.
+        ValueError: A mask does not broadcast to its operand, or is on another device.
         RuntimeError: The shapes do not broadcast.
-        UnsupportedOpError: A side is sparse.
+        UnsupportedOpError: An operand is sparse.
 
     Example:
         >>> x, m = torch.zeros(2), torch.tensor([True, False])

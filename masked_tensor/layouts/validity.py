@@ -21,7 +21,7 @@ from .positions import Coordinate, find, pays_table, ravel, sort_distinct, unrav
 def specified_mask(x: Tensor) -> Tensor:
     """The mask of the entries that a sparse tensor stores.
 
-    As ``mask=`` of a functional form it makes the form read the stored entries alone, at the least cost.
+    Passed as ``mask=`` to a functional form, it restricts the form to the stored entries, at the lowest cost.
 
     Args:
         x (Tensor): Plain, of any shape, dtype and layout. A strided tensor stores all entries.

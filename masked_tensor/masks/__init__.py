@@ -87,7 +87,7 @@ def forget_facts(mask: Tensor) -> Tensor:
 
 
 def logical_and(a: Tensor, b: Tensor) -> Tensor:
-    """Where both masks are True: ``a & b``, broadcast.
+    """The mask that is True where both masks are: ``a & b``, broadcast.
 
     Args:
         a (Tensor): A bool tensor of any shape.
@@ -132,11 +132,11 @@ def complement(mask: Tensor) -> Tensor:
 
 
 def expand_to(mask: Tensor, shape: Sequence[int]) -> Tensor:
-    """The mask broadcast to ``shape``, with stride 0 in new dimensions.
+    """The mask, broadcast to ``shape`` with stride 0 in new dimensions.
 
     Args:
         mask (Tensor): A bool tensor, broadcastable to ``shape``.
-        shape (tuple of int): The shape.
+        shape (tuple of int): The new shape.
 
     Returns:
         Tensor: A bool tensor of ``shape``, a view of ``mask``.
@@ -154,11 +154,11 @@ def expand_to(mask: Tensor, shape: Sequence[int]) -> Tensor:
 
 
 def reshape(mask: Tensor, shape: Sequence[int]) -> Tensor:
-    """The mask in another shape, with stride 0 along dimensions where it is constant, unless they merge with others.
+    """The mask in another shape, with stride 0 along constant dimensions unless they are merged with others.
 
     Args:
         mask (Tensor): A bool tensor of any shape.
-        shape (tuple of int): A shape of as many entries.
+        shape (tuple of int): A shape with the same number of entries.
 
     Returns:
         Tensor: A bool tensor of ``shape``.
@@ -221,12 +221,12 @@ def to_device(mask: Tensor, device: torch.device) -> Tensor:
 
 
 def full(shape: Sequence[int], device: torch.device, value: bool = True) -> Tensor:
-    """A constant mask, which takes one byte: on the CPU one for all masks that are True.
+    """A constant mask, which takes one byte.
 
     Args:
-        shape (tuple of int): The shape.
-        device (torch.device): Where it is put.
-        value (bool, optional): What it holds.
+        shape (tuple of int): The shape of the mask.
+        device (torch.device): The device of the mask.
+        value (bool, optional): The value of the mask. Default: True.
 
     Returns:
         Tensor: A bool tensor of ``shape``, with stride 0 everywhere.
@@ -252,8 +252,8 @@ def count(mask: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = 
 
     Args:
         mask (Tensor): A bool tensor of any shape.
-        dim (int or tuple of int, optional): The dimensions to reduce; None is all of them.
-        keepdim (bool, optional): Keep reduced dimensions with size 1.
+        dim (int or tuple of int, optional): The dimensions to reduce; None reduces all.
+        keepdim (bool, optional): Keep the reduced dimensions with size 1.
 
     Returns:
         Tensor: An int64 tensor of ``mask``'s shape without ``dim``.
@@ -307,12 +307,12 @@ def divisors(mask: Tensor, dims: tuple[int, ...], keepdim: bool, dtype: torch.dt
 
 
 def any(mask: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor:
-    """Whether an entry along ``dim`` is True; False for a slice without entries.
+    """Whether any entry along ``dim`` is True; False for an empty slice.
 
     Args:
         mask (Tensor): A bool tensor of any shape.
-        dim (int or tuple of int, optional): The dimensions to reduce; None is all of them.
-        keepdim (bool, optional): Keep reduced dimensions with size 1.
+        dim (int or tuple of int, optional): The dimensions to reduce; None reduces all.
+        keepdim (bool, optional): Keep the reduced dimensions with size 1.
 
     Returns:
         Tensor: A bool tensor of ``mask``'s shape without ``dim``.
@@ -335,12 +335,12 @@ def any(mask: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = Fa
 
 
 def all(mask: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor:
-    """Whether every entry along ``dim`` is True; True for a slice without entries.
+    """Whether all entries along ``dim`` are True; True for an empty slice.
 
     Args:
         mask (Tensor): A bool tensor of any shape.
-        dim (int or tuple of int, optional): The dimensions to reduce; None is all of them.
-        keepdim (bool, optional): Keep reduced dimensions with size 1.
+        dim (int or tuple of int, optional): The dimensions to reduce; None reduces all.
+        keepdim (bool, optional): Keep the reduced dimensions with size 1.
 
     Returns:
         Tensor: A bool tensor of ``mask``'s shape without ``dim``.
@@ -359,12 +359,12 @@ def all(mask: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = Fa
 
 
 def reduce_validity(mask: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor:
-    """The mask of a reduction along ``dim``: True where a slice has a valid entry, or no entries at all.
+    """The mask of a reduction along ``dim``: True for slices that have a valid entry or are empty.
 
     Args:
         mask (Tensor): A bool tensor of any shape.
-        dim (int or tuple of int, optional): The dimensions to reduce; None is all of them.
-        keepdim (bool, optional): Keep reduced dimensions with size 1.
+        dim (int or tuple of int, optional): The dimensions to reduce; None reduces all.
+        keepdim (bool, optional): Keep the reduced dimensions with size 1.
 
     Returns:
         Tensor: A bool tensor of ``mask``'s shape without ``dim``.

@@ -21,12 +21,12 @@ _DIFFERENTIATE, _VMAP = "torch._functorch.eager_transforms", "torch._functorch.v
 
 
 class Place(NamedTuple):
-    """Functions of a module, or methods of a class in it.
+    """A record that names functions of a module, or methods of a class in it.
 
     Args:
-        module (str): The module.
-        owner (str): The class, ``""`` for the module itself.
-        names (tuple of str): The functions.
+        module (str): The name of the module.
+        owner (str): The name of the class; ``""`` for functions of the module itself.
+        names (tuple of str): The names of the functions or methods.
 
     Example:
         >>> from masked_tensor.extend.libraries import Place

@@ -26,20 +26,20 @@ def select_median(data: Tensor, dim: int | None, keepdim: bool, skip_nan: bool) 
 def quantile_rank(
     share: Tensor | float, numbers: Tensor, nans: Tensor | None = None, alphap: float = 1.0, betap: float = 1.0
 ) -> Tensor:
-    """Where the quantile of so many sorted numbers lies, between two of them, or the last of the NaN behind them.
+    """The position of a quantile among sorted numbers, counted from 0, or that of a NaN among them.
 
-    The plotting positions of scipy.stats.mstats.mquantiles: entry k of n is the ``(k - alphap) / (n + 1 - alphap -
-    betap)`` quantile; ``alphap = betap = 1`` is ``share * (n - 1)``.
+    These are the plotting positions of scipy.stats.mstats.mquantiles: the k-th of n entries is the ``(k - alphap) / (n
+    + 1 - alphap - betap)`` quantile. With ``alphap = betap = 1``, the position is ``share * (n - 1)``.
 
     Args:
-        share (Tensor or float): From 0 to 1, floating-point, broadcastable to ``numbers``.
-        numbers (Tensor): How many numbers there are, of any shape, integer or floating-point.
-        nans (Tensor, optional): How many NaN lie behind them, which count, too; in the shape and dtype of ``numbers``.
-        alphap (float, optional): See above.
-        betap (float, optional): See above.
+        share (Tensor or float): The quantile, from 0 to 1; floating point, broadcastable to ``numbers``.
+        numbers (Tensor): The count of sorted numbers, of any shape, integer or floating point.
+        nans (Tensor, optional): How many of them are NaN, sorted last; in the shape and dtype of ``numbers``.
+        alphap (float, optional): The lower plotting position, see above.
+        betap (float, optional): The upper plotting position, see above.
 
     Returns:
-        Tensor: In the shape of ``numbers`` and the dtype of ``share * numbers``; counted from 0.
+        Tensor: The shape of ``numbers``, in the dtype of ``share * numbers``.
 
     Example:
         >>> from masked_tensor.extend import data

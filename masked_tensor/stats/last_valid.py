@@ -27,24 +27,26 @@ _TYPES = {
 
 
 class LastValid:
-    """A forward fill of data that come in parts: it carries the last valid value of each column into the next part.
+    """A forward fill across batches, which carries the last valid value of each column to the next batch.
 
-    ``update`` adds a batch, whose rows come after all that were seen. Called with a batch, it gives the batch filled:
-    each masked entry has the last valid value before it in the batch, or else the one that was carried, and stays
-    masked where there is none. That is ``pandas.DataFrame.groupby(key).ffill()`` of all rows at once, for any split.
-    Calling changes nothing, and :meth:`update` takes the batch as it was, not filled.
+    ``last.update(x)`` adds a batch, whose rows follow all earlier ones, and ``last(x)`` returns a batch filled: each
+    masked entry gets the last valid value before it in the batch, otherwise the carried one, and stays masked if there
+    is none. For any split into batches this equals ``pandas.DataFrame.groupby(key).ffill()`` of all rows at once. The
+    call changes nothing; pass :meth:`update` the batch as it was, not filled.
 
-    Parts that different workers hold are filled in two passes: each worker sends :meth:`to_arrow` of its part, one row,
-    and :meth:`before` gives for each part what comes before it.
+    If different workers hold the parts, fill in two passes: each worker sends :meth:`to_arrow` of its part, one row,
+    and :meth:`before` returns what precedes each part.
 
     Args:
-        columns (list of str or int): The names of the columns, which a table has among others, or the number of columns
-            of tensors ``(N, F)``.
-        limit (int, optional): The largest number of rows of one key that a value is carried.
+        columns (list of str or int): The names of the columns to use from a table, or the number of columns of tensors
+            ``(N, F)``.
+        limit (int, optional): The largest number of rows of a key that a value is carried. Default: no limit.
 
     Raises:
-        TypeError: ``columns`` are neither names nor an integer, or ``limit`` is not an integer.
-        ValueError: A name stands twice, there is no column, or ``limit`` is below 1.
+        TypeError: ``columns`` is neither an integer nor a list of names.
+        TypeError: ``limit`` is not an integer.
+        ValueError: There is no column, or a name occurs twice.
+        ValueError: ``limit`` is below 1.
 
     Example:
         >>> last = mt.LastValid(1)
@@ -76,19 +78,20 @@ class LastValid:
         self._keys, self._rows, self._last, self._since = none[:, 0], none[:, 0], none.double(), none
 
     def update(self, x: Any, *, group: Any = None) -> "LastValid":
-        """Adds a batch, whose rows come after all that were seen, and returns itself.
+        """Add a batch, whose rows follow all earlier ones, and return the object.
 
         Args:
-            x (Tensor or table): ``(N, F)``, masked or plain, any real dtype; or anything that :func:`masked_tensor`
-                takes. Values are kept in float64. The columns of a table go by name.
-            group (Tensor or str, optional): The key of each row, ``(N,)`` integers, not negative; or the name of a
-                table's column that holds them. Nothing is carried from one key to another.
+            x (Tensor or table): ``(N, F)``, masked or plain, any real dtype, or anything that :func:`masked_tensor`
+                accepts; stored as float64. Columns of a table are matched by name.
+            group (Tensor or str, optional): The key of each row: ``(N,)`` nonnegative integers, or the name of the
+                table column that holds them. Values are not carried from one key to another.
 
         Returns:
-            LastValid: Itself.
+            LastValid: The object itself.
 
         Raises:
-            ValueError: ``x`` has other columns, or a key is masked or negative, or there is not one for each row.
+            ValueError: ``x`` has other columns.
+            ValueError: There is not one key for each row, or a key is masked or negative.
             TypeError: ``x`` is complex or sparse.
 
         Example:
@@ -102,15 +105,15 @@ class LastValid:
         return self
 
     def __call__(self, x: Any, *, group: Any = None) -> Tensor:
-        """The batch filled with what comes before; nothing is added.
+        """The batch, filled from earlier rows and batches; the object does not change.
 
         Args:
-            x (Tensor or table): As :meth:`update` takes it.
+            x (Tensor or table): As in :meth:`update`.
             group (Tensor or str, optional): As in :meth:`update`.
 
         Returns:
-            MaskedTensor: ``(N, F)``, the columns in the order of ``columns``, in the dtype of a tensor, and float64 of
-            a table. It has no gradient.
+            MaskedTensor: ``(N, F)``, with the columns in the order of ``columns``, in the dtype of ``x``, or float64
+            for a table. It has no gradient.
 
         Raises:
             ValueError, TypeError: As :meth:`update` does.
@@ -136,13 +139,13 @@ class LastValid:
 
     @names_arguments
     def merge(self, later: "LastValid") -> "LastValid":
-        """Adds what ``later`` has seen, after all that this one has, and returns itself.
+        """Add the data of ``later``, which follow all data of this object, and return the object.
 
         Args:
-            later (LastValid): With the same columns and limit.
+            later (LastValid): An object with the same columns and limit.
 
         Returns:
-            LastValid: Itself.
+            LastValid: The object itself.
 
         Raises:
             ValueError: ``later`` has other columns, or another limit.
@@ -162,14 +165,16 @@ class LastValid:
         return self
 
     def to_arrow(self, part: float = 0) -> ArrowTable:
-        """The state as one row of a table, which any engine carries; :meth:`before` and :meth:`from_arrow` read it.
+        """The state as a table with one row, which any engine can transport; :meth:`from_arrow` reads it back.
+
+        :meth:`before` reads the rows of several parts.
 
         Args:
-            part (float, optional): A number that rises in the order of the parts: an index, or the time of its first
-                row.
+            part (float, optional): A number that increases in the order of the parts: an index, or the time of the
+                first row.
 
         Returns:
-            ArrowTable: For ``pyarrow.table``, ``polars.DataFrame`` and the like.
+            ArrowTable: A table with one row, for ``pyarrow.table``, ``polars.DataFrame`` and so on.
 
         Example:
             >>> len(mt.LastValid(["pulse"]).to_arrow(part=3))
@@ -190,18 +195,19 @@ class LastValid:
 
     @staticmethod
     def from_arrow(rows: Any) -> "LastValid":
-        """What all parts together have seen, in the order of their numbers.
+        """The state of all parts together, in the order of their numbers.
 
         Args:
-            rows (table): What :meth:`to_arrow` gave, of one part or many; of pyarrow, polars, pandas, or anything else
-                that speaks Arrow.
+            rows (table): Results of :meth:`to_arrow` for one or more parts, as a table of pyarrow, polars, pandas or
+                another library with Arrow support.
 
         Returns:
-            LastValid: As they were made.
+            LastValid: An object with their settings.
 
         Raises:
-            ValueError: There is no row, two have one number, or one is not whole, or was made in another way.
-            TypeError: It is not such a table.
+            ValueError: There is no row, or two parts have the same number.
+            ValueError: A row is damaged, or the parts have different settings.
+            TypeError: ``rows`` is not such a table.
 
         Example:
             >>> last = mt.LastValid(1).update(torch.tensor([[5.0]]))
@@ -216,13 +222,13 @@ class LastValid:
 
     @staticmethod
     def before(rows: Any) -> "dict[float, LastValid]":
-        """The state before each part, by the number of the part.
+        """For each part, by number, the state of all parts before it.
 
         Args:
-            rows (table): What :meth:`to_arrow` gave of all parts.
+            rows (table): Results of :meth:`to_arrow` for all parts.
 
         Returns:
-            dict: From the number of each part to a LastValid that fills it.
+            dict: For the number of each part, a LastValid that fills it.
 
         Raises:
             ValueError, TypeError: As :meth:`from_arrow` does.

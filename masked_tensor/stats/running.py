@@ -19,11 +19,11 @@ from .state import State, add, cleared, empty_state
 
 
 class RunningStatistics(nn.Module):
-    """Statistics of the columns of data that come in batches; calling it standardises.
+    """Statistics of the columns of batched data, masked entries left out; calling it standardizes a batch.
 
-    ``update(x)`` adds a batch, ``merge(other)`` what another object has seen, ``all_reduce()`` all ranks. The result is
-    that of all data at once, however they are divided. Masked entries take no part. A valid NaN makes the statistics of
-    its column NaN, as in torch: mask it first, with :func:`masked_invalid`. A call that raises changes nothing.
+    ``update(x)`` adds a batch, ``merge(other)`` another object, and ``all_reduce()`` all ranks. The result equals that
+    of all data at once, however they are split. A valid NaN makes the statistics of its column NaN, as in torch; mask
+    it first with :func:`masked_invalid`. A call that raises changes nothing.
 
     :attr:`count`, :attr:`mean`, :attr:`var`, :attr:`std`, :attr:`amin` and :attr:`amax` are properties, without
     parentheses; :meth:`cov`, :meth:`corr` and :meth:`quantile` are methods. With ``n`` valid entries in a column::
@@ -31,34 +31,36 @@ class RunningStatistics(nn.Module):
         std = sqrt(sum((x - mean) ** 2) / (n - correction))       # n - 1 by default
         stats(x) = (x - mean) / sqrt(sum((x - mean) ** 2) / n)    # as scikit-learn's StandardScaler; always n
 
-    Frames of pandas and polars and Arrow tables are taken as they are, and their columns go by name. ``columns`` picks
-    some of them. Without it the first table says which there are; later ones may have them in another order, but no
-    others. A tensor has no names: its columns go by position, with a UserWarning where columns have names.
-    :func:`to_arrow` gives it names. NaN in a float column of pandas is valid, with a UserWarning;
+    pandas and polars frames and Arrow tables are accepted directly, and their columns are matched by name. ``columns``
+    selects some of them; by default the first table sets them, and later tables need the same columns in any order.
+    Tensors have no names: their columns are matched by position, with a UserWarning if names are known;
+    :func:`to_arrow` adds names. NaN in a float column of pandas is valid, with a UserWarning;
     ``frame.convert_dtypes()`` masks it and keeps the names.
 
-    The state is buffers, float64 but for counts: ``state_dict``, ``torch.save``, distributed checkpoints
-    and ``.to(device)`` work. It stays float64 through ``.half()``, and DistributedDataParallel does not send it. On a
-    device without float64 (MPS) it stays on the CPU, where batches are brought to. With ``sketch`` or groups it grows:
-    a distributed checkpoint, which needs to know the sizes, takes :meth:`to_arrow` instead.
+    The state consists of buffers in float64, except counts, so ``state_dict``, ``torch.save``, distributed checkpoints
+    and ``.to(device)`` work. ``.half()`` does not convert it, and DistributedDataParallel does not broadcast it. For a
+    device without float64 (MPS), the state stays on the CPU and batches are moved there. With ``sketch`` or groups it
+    grows; a distributed checkpoint needs fixed sizes, so save :meth:`to_arrow` there.
 
     Args:
-        features (int, optional): The number of columns; may be left out with ``columns``.
+        features (int, optional): The number of columns; optional with ``columns``.
         columns (list of str, optional): The names of the columns.
-        dim (int, optional): The dimension of the columns in what is given to ``update``. By default the last.
-        cov (bool, optional): Whether covariances are kept, of which there are ``features * features``.
-        edges (Tensor, optional): Rising edges of histograms, ``(n,)``, or ``(features, n)`` for each column its own.
-            Any real dtype. Quantiles are read from them.
-        correction (float, optional): What :attr:`var`, :attr:`std` and :meth:`cov` take off the count, as in
-            :func:`torch.var`. Default: 1.
-        sketch (bool or int, optional): Whether quantiles are kept without ``edges``. They are exact up to 8,192 entries
-            of a column; of more their rank is off by at most :meth:`rank_error`, 0.2 % of a million entries. An int is
-            the size ``k`` of its buffers, 2048 for True: of ``n`` entries the rank is off by about ``log2(n / k) / (2 *
-            k)``, and a column takes 8 bytes for ``k * (4 + log2(n / k))`` numbers at most.
+        dim (int, optional): The dimension of the columns in the data for ``update``. Default: the last.
+        cov (bool, optional): Whether to keep covariances, which are ``features * features`` numbers. Default: False.
+        edges (Tensor, optional): Rising edges of histograms, ``(n,)``, or ``(features, n)`` for different edges per
+            column; any real dtype. Quantiles are read from the histograms.
+        correction (float, optional): Subtracted from the count in the divisor of :attr:`var`, :attr:`std` and
+            :meth:`cov`, as in :func:`torch.var`. Default: 1.
+        sketch (bool or int, optional): Whether to keep quantiles without ``edges``, or the buffer size ``k`` for it;
+            True is 2048. They are exact for up to 8,192 entries of a column; for ``n`` entries the rank error is about
+            ``log2(n / k) / (2 * k)``, 0.2 % for a million, in ``8 * k * (4 + log2(n / k))`` bytes per column.
 
     Raises:
-        ValueError: ``edges`` do not rise, or have another shape, or ``correction`` is negative, or neither ``features``
-            nor ``columns`` is given, or they differ, or two columns have one name, or ``sketch`` is 1 or negative.
+        ValueError: Neither ``features`` nor ``columns`` is given, or they differ.
+        ValueError: Two columns have the same name.
+        ValueError: ``edges`` do not rise, or have another shape.
+        ValueError: ``correction`` is negative.
+        ValueError: ``sketch`` is 1 or negative.
         TypeError: ``features`` is not an integer.
 
     Example:
@@ -143,10 +145,10 @@ class RunningStatistics(nn.Module):
             raise RuntimeError(f"{taker} was called before a valid entry was seen: call update(x) or merge() first")
 
     def reset(self) -> "RunningStatistics":
-        """Forgets all data, and returns itself.
+        """Forget all data, and return the object.
 
         Returns:
-            RunningStatistics: Itself, as it was made.
+            RunningStatistics: The object itself, as it was created.
 
         Example:
             >>> stats = mt.RunningStatistics(1).update(torch.ones(3, 1))
@@ -158,28 +160,31 @@ class RunningStatistics(nn.Module):
 
     @torch.no_grad()
     def update(self, x: Any, weight: Tensor | None = None, *, group: Any = None) -> "RunningStatistics":
-        """Adds a batch, and returns itself.
+        """Add a batch, and return the object.
 
         Args:
-            x (Tensor): Masked or plain, any real dtype; strided of any shape, or packed, or a sparse
-                matrix. What a plain sparse tensor or a sparse matrix of scipy does not store is 0. Or anything else
-                that :func:`masked_tensor` takes, read in float64; the columns of a table go by name.
-            weight (Tensor, optional): How often each entry counts, not negative, any real dtype; its shape broadcasts
-                to that of ``x``. An entry of weight 0, or whose weight is masked, takes no part. Covariances need one
-                weight for each row.
-            group (Tensor or str, optional): The key of each row, ``(N,)`` integers, not negative, in anything that
-                :func:`masked_tensor` takes; or the name of a table's column that holds them. Then each group has
-                statistics of its own, ``(groups, features)`` in the order of :attr:`groups`.
+            x (Tensor): Masked or plain, any real dtype; strided of any shape, packed, or a sparse matrix, in which
+                entries that are not stored are 0. Anything else that :func:`masked_tensor` accepts is read in float64,
+                with table columns matched by name.
+            weight (Tensor, optional): How often each entry counts: nonnegative, any real dtype, broadcastable to ``x``.
+                Entries with weight 0 or a masked weight do not count; covariances require one weight per row.
+            group (Tensor or str, optional): The key of each row: ``(N,)`` nonnegative integers in anything that
+                :func:`masked_tensor` accepts, or the name of the table column that holds them. Each group has its own
+                statistics, ``(groups, features)`` in the order of :attr:`groups`.
 
         Returns:
-            RunningStatistics: Itself.
+            RunningStatistics: The object itself.
 
         Raises:
-            ValueError: ``x`` has another number of columns, or other names, or ``weight`` does not fit, or holds a
-                negative number or NaN that counts (not checked on a GPU); or a key is masked or negative, or there is
-                not one for each row, or other batches have none.
-            TypeError: ``x`` is complex, or sparse where weights, covariances, histograms or groups are asked for; or
-                a sketch is to be weighted; or groups are to have more than moments.
+            ValueError: ``x`` has another number of columns, or other names.
+            ValueError: ``weight`` does not broadcast to ``x``.
+            ValueError: A weight that counts is negative or NaN (not checked on a GPU).
+            ValueError: There is not one key for each row, or a key is masked or negative.
+            ValueError: Some batches have a ``group`` and others have none.
+            TypeError: ``x`` is complex.
+            TypeError: ``x`` is sparse, and weights, covariances, histograms or groups are used.
+            TypeError: ``weight`` is given for a sketch.
+            TypeError: ``group`` is given with ``cov``, ``edges`` or ``sketch``.
 
         Example:
             >>> values, weights = torch.tensor([[1.0], [4.0]]), torch.tensor([[2.0], [1.0]])
@@ -199,16 +204,16 @@ class RunningStatistics(nn.Module):
     @torch.no_grad()
     @names_arguments
     def merge(self, other: "RunningStatistics") -> "RunningStatistics":
-        """Adds what ``other`` has seen, and returns itself.
+        """Add the data of ``other``, and return the object.
 
         Args:
-            other (RunningStatistics): With the same columns, covariances, edges and correction.
+            other (RunningStatistics): An object with the same columns, covariances, edges and correction.
 
         Returns:
-            RunningStatistics: Itself.
+            RunningStatistics: The object itself.
 
         Raises:
-            ValueError: ``other`` was made in another way, or its columns have other names.
+            ValueError: ``other`` has other settings, or other column names.
 
         Example:
             >>> a, b = (mt.RunningStatistics(1).update(torch.full((n, 1), float(n))) for n in (1, 3))
@@ -260,16 +265,16 @@ class RunningStatistics(nn.Module):
 
     @torch.no_grad()
     def all_reduce(self, group: "dist.ProcessGroup | dist.device_mesh.DeviceMesh | None" = None) -> "RunningStatistics":
-        """The statistics of all ranks, the same on each; this object keeps those of its own rank.
+        """The statistics of all ranks, the same on each rank; this object does not change.
 
         Args:
-            group (ProcessGroup, optional): The ranks, or a one-dimensional DeviceMesh; by default the default group.
+            group (ProcessGroup, optional): The ranks, or a one-dimensional DeviceMesh. Default: the default group.
 
         Returns:
-            RunningStatistics: A new object. Without torch.distributed a copy.
+            RunningStatistics: A new object; without torch.distributed, a copy.
 
         Raises:
-            ValueError: On all ranks, if one made its statistics in another way, or has columns of other names.
+            ValueError: A rank has other settings or column names. It is raised on all ranks.
 
         Example:
             >>> stats = mt.RunningStatistics(1).update(torch.tensor([[1.0], [2.0]]))
@@ -301,13 +306,14 @@ class RunningStatistics(nn.Module):
     # -------------------------------------------------------------------------------------------------- how it travels
 
     def to_arrow(self) -> ArrowTable:
-        """The state as one row of a table, which any engine carries; :meth:`from_arrow` reads it back.
+        """The state as a table with one row, which any engine can transport; :meth:`from_arrow` reads it back.
 
-        Options are columns, and buffers are lists. All statistics have the same columns (:attr:`SCHEMA`), so that the
-        rows of many workers make one table. Whoever reads it back unpickles nothing.
+        Options are columns, and buffers are lists. All statistics have the same columns (:attr:`SCHEMA`), so the rows
+        of many workers form one table. Reading it back unpickles nothing.
 
         Returns:
-            ArrowTable: For ``pyarrow.table``, ``pyarrow.record_batch``, ``polars.DataFrame`` and the like.
+            ArrowTable: A table with one row, for ``pyarrow.table``, ``pyarrow.record_batch``, ``polars.DataFrame`` and
+            so on.
 
         Example:
             >>> stats = mt.RunningStatistics(columns=["a"]).update(torch.tensor([[1.0], [3.0]]))
@@ -323,19 +329,21 @@ class RunningStatistics(nn.Module):
 
     @staticmethod
     def from_arrow(rows: Any) -> "RunningStatistics":
-        """The statistics of what all rows together have seen.
+        """The statistics of all rows together.
 
         Args:
-            rows (table): What :meth:`to_arrow` gave, or many of them in one table: of pyarrow, polars, pandas, or
+            rows (table): Results of :meth:`to_arrow`, one or more, as a table of pyarrow, polars, pandas or another
+                library with Arrow support.
             anything
                 else that speaks Arrow.
 
         Returns:
-            RunningStatistics: As they were made.
+            RunningStatistics: An object with their settings.
 
         Raises:
-            ValueError: There is no row, or one is not whole, or of another version, or they were made in other ways.
-            TypeError: It is not such a table.
+            ValueError: There is no row, or a row is damaged or of another version.
+            ValueError: The rows have different settings.
+            TypeError: ``rows`` is not such a table.
 
         Example:
             >>> stats = mt.RunningStatistics(1).update(torch.tensor([[1.0], [3.0]]))
@@ -345,16 +353,16 @@ class RunningStatistics(nn.Module):
         return RunningStatistics.merge_all(travel.from_row(row, RunningStatistics) for row in travel.rows_of(rows))
 
     def map_batches(self, batches: Iterable[Any]) -> Iterator[Any]:
-        """An iterator over one record batch: the state of statistics like these, after all batches.
+        """An iterator over one record batch: the state of statistics like these after all ``batches``.
 
-        For engines that give a worker its part of a table in batches: ``frame.mapInArrow(stats.map_batches,
-        stats.SCHEMA)`` in Spark. These statistics stay what they are.
+        It is for engines that pass each worker its part of a table in batches, such as
+        ``frame.mapInArrow(stats.map_batches, stats.SCHEMA)`` in Spark. This object does not change.
 
         Args:
-            batches (iterable): Tables, each as :meth:`update` takes it.
+            batches (iterable): Tables, as :meth:`update` accepts them.
 
         Returns:
-            iterator: Of one ``pyarrow.RecordBatch``, for :meth:`from_arrow`.
+            iterator: One ``pyarrow.RecordBatch``, for :meth:`from_arrow`.
 
         Raises:
             ImportError: pyarrow is not installed.
@@ -371,11 +379,12 @@ class RunningStatistics(nn.Module):
         yield summary.library("pyarrow").record_batch(part.to_arrow())
 
     def to_pandas(self) -> Any:
-        """The statistics of each column as a ``pandas.DataFrame``: the table that is printed.
+        """The statistics of each column as a ``pandas.DataFrame``, as they are printed.
 
         Returns:
             pandas.DataFrame: A row for each column, or for each group and column, with ``count``, ``missing``,
-            ``mean``, ``std``, ``min`` and ``max``, and quartiles where quantiles are kept; NaN where nothing is known.
+            ``mean``, ``std``, ``min`` and ``max``, and quartiles if quantiles are kept; NaN where a statistic is
+            masked.
 
         Raises:
             ImportError: pandas is not installed.
@@ -388,10 +397,10 @@ class RunningStatistics(nn.Module):
         return summary.frame_of(self)
 
     def summary(self) -> ArrowTable:
-        """What is known of each column as an Arrow table: the rows that are printed, and that :meth:`to_pandas` gives.
+        """The statistics of each column as an Arrow table, with the rows of :meth:`to_pandas`.
 
         Returns:
-            ArrowTable: For ``pyarrow.table``, ``polars.DataFrame`` and the like.
+            ArrowTable: A table for ``pyarrow.table``, ``polars.DataFrame`` and so on.
 
         Example:
             >>> len(mt.RunningStatistics(columns=["a", "b"]).summary())
@@ -403,7 +412,7 @@ class RunningStatistics(nn.Module):
 
     @property
     def names(self) -> list[str] | None:
-        """The names of the columns; None while they are not known.
+        """The names of the columns; None if they are not known.
 
         Example:
             >>> mt.RunningStatistics(columns=["a", "b"]).names
@@ -413,9 +422,9 @@ class RunningStatistics(nn.Module):
 
     @property
     def groups(self) -> Tensor | None:
-        """The keys of the groups, ``(groups,)`` in int64, rising; None where there are none.
+        """The keys of the groups, ``(groups,)`` in int64, in ascending order; None without groups.
 
-        What is read of statistics with groups, such as :attr:`mean`, is ``(groups, features)`` in this order.
+        With groups, statistics such as :attr:`mean` have the shape ``(groups, features)``, in this order.
 
         Example:
             >>> stats = mt.RunningStatistics(1).update(torch.ones(3, 1), group=[5, 2, 5])
@@ -426,7 +435,7 @@ class RunningStatistics(nn.Module):
 
     @property
     def missing(self) -> Tensor:
-        """The number of masked entries of each column, ``(features,)`` in float64; padding is counted, too.
+        """The number of masked entries of each column, including padding, ``(features,)`` in float64.
 
         Example:
             >>> mt.RunningStatistics(1).update(mt.masked_tensor([[1.0], [None]])).missing.tolist()
@@ -446,7 +455,7 @@ class RunningStatistics(nn.Module):
 
     @property
     def mean(self) -> Tensor:
-        """The mean of each column, ``(features,)`` in float64; masked where nothing was valid.
+        """The mean of each column, ``(features,)`` in float64; masked where no entry was valid.
 
         Example:
             >>> mt.RunningStatistics(1).update(torch.tensor([[1.0], [3.0]])).mean.tolist()
@@ -467,7 +476,7 @@ class RunningStatistics(nn.Module):
 
     @property
     def std(self) -> Tensor:
-        """The square root of :attr:`var`.
+        """The standard deviation of each column, the square root of :attr:`var`: ``(features,)`` in float64.
 
         Example:
             >>> mt.RunningStatistics(1, correction=0).update(torch.tensor([[1.0], [5.0]])).std.tolist()
@@ -477,7 +486,7 @@ class RunningStatistics(nn.Module):
 
     @property
     def amin(self) -> Tensor:
-        """The smallest valid entry of each column, ``(features,)`` in float64; masked where nothing was valid.
+        """The smallest valid entry of each column, ``(features,)`` in float64; masked where no entry was valid.
 
         Example:
             >>> mt.RunningStatistics(1).update(torch.tensor([[1.0], [3.0]])).amin.tolist()
@@ -487,7 +496,7 @@ class RunningStatistics(nn.Module):
 
     @property
     def amax(self) -> Tensor:
-        """The largest valid entry of each column, ``(features,)`` in float64; masked where nothing was valid.
+        """The largest valid entry of each column, ``(features,)`` in float64; masked where no entry was valid.
 
         Example:
             >>> mt.RunningStatistics(1).update(torch.tensor([[1.0], [3.0]])).amax.tolist()
@@ -497,10 +506,10 @@ class RunningStatistics(nn.Module):
 
     @property
     def histogram(self) -> Tensor:
-        """The sum of weights between the edges, ``(features, n + 1)`` in float64.
+        """The number of entries in each bin, or the sum of their weights, ``(features, n + 1)`` in float64.
 
-        The bins are those of :func:`numpy.histogram`: each takes its lower edge and not its upper one, the last takes
-        both. One more bin stands before them and one after, for what lies outside. A valid NaN is in the last of all.
+        The bins are those of :func:`numpy.histogram`: each includes its lower edge, and the last its upper edge as
+        well. One more bin before them and one after hold the values outside; valid NaN is in the last.
 
         Raises:
             RuntimeError: The object was made without ``edges``.
@@ -513,10 +522,10 @@ class RunningStatistics(nn.Module):
         return reading.histogram_of(self._state)[1].clone()
 
     def cov(self) -> Tensor:
-        """The covariances, each over the rows where both columns are valid, as ``pandas`` counts.
+        """The covariance matrix, each entry over the rows in which both columns are valid, as in pandas.
 
         Returns:
-            MaskedTensor: ``(features, features)`` in float64; masked where no more than ``correction`` rows are valid.
+            MaskedTensor: ``(features, features)`` in float64; masked where at most ``correction`` rows are valid.
 
         Raises:
             RuntimeError: The object was made without ``cov=True``.
@@ -530,10 +539,10 @@ class RunningStatistics(nn.Module):
         return reading.over_count(self._state, pairs.mixed, pairs.number)
 
     def corr(self) -> Tensor:
-        """The correlations, each over the rows where both columns are valid, as ``pandas`` counts.
+        """The correlation matrix, each entry over the rows in which both columns are valid, as in pandas.
 
         Returns:
-            MaskedTensor: ``(features, features)`` in float64; masked where fewer than two rows are valid; NaN where a
+            MaskedTensor: ``(features, features)`` in float64; masked where fewer than two rows are valid, NaN where a
             column is constant.
 
         Raises:
@@ -551,10 +560,10 @@ class RunningStatistics(nn.Module):
         return reading.masked(value.clamp(-1, 1), pairs.number > 1)
 
     def corrcoef(self) -> Tensor:
-        """An alias of :meth:`corr` under torch's name.
+        """The correlation matrix, as :meth:`corr`; torch's name for it.
 
         Returns:
-            MaskedTensor: ``(features, features)`` in float64, as :meth:`corr` gives it.
+            MaskedTensor: ``(features, features)`` in float64, as from :meth:`corr`.
 
         Raises:
             RuntimeError: The object was made without ``cov=True``.
@@ -568,17 +577,18 @@ class RunningStatistics(nn.Module):
 
     @names_arguments
     def quantile(self, q: float | Sequence[float] | Tensor) -> Tensor:
-        """The quantile of each column, read from its sketch or histogram: off by at most :meth:`quantile_error`.
+        """The quantile of each column, from its sketch or histogram, with an error of at most :meth:`quantile_error`.
 
-        It is that of :func:`torch.quantile`, with weights that are whole numbers as if entries were repeated. With
-        others it is the least entry up to which the weights add up to ``q`` of their sum, as
-        ``numpy.quantile(method="inverted_cdf")`` has it. Where there are a sketch and edges, it is the sketch's.
+        It approximates :func:`torch.quantile`; whole-number weights count as repetitions. With other weights it is the
+        smallest entry at which the cumulative weight reaches ``q`` of the total, as in
+        ``numpy.quantile(method="inverted_cdf")``. With both a sketch and edges, the sketch is used.
 
         Args:
-            q (float, or list or Tensor of float): From 0 to 1. Several, ``(n,)``, float dtype, are read in one pass.
+            q (float, or list or Tensor of float): From 0 to 1. Several, ``(n,)``, in a floating-point dtype, are read
+                in one pass.
 
         Returns:
-            MaskedTensor: ``(features,)`` in float64, or ``(n, features)``; masked where nothing was valid.
+            MaskedTensor: ``(features,)`` in float64, or ``(n, features)`` for several; masked where no entry was valid.
 
         Raises:
             RuntimeError: The object was made without ``sketch`` and ``edges``.
@@ -596,15 +606,17 @@ class RunningStatistics(nn.Module):
 
     @names_arguments
     def quantile_error(self, q: float | Sequence[float] | Tensor) -> Tensor:
-        """The largest error of :meth:`quantile`: the width of the bins in which the quantile lies.
+        """The largest possible error of :meth:`quantile`, in the unit of the column.
 
-        Of a sketch: the distance to the entries that are :meth:`rank_error` away.
+        For a histogram, it is the width of the bins that contain the quantile; for a sketch, the distance to the
+        entries that are :meth:`rank_error` away.
 
         Args:
-            q (float, or list or Tensor of float): From 0 to 1. Several, ``(n,)``, float dtype, are read in one pass.
+            q (float, or list or Tensor of float): From 0 to 1. Several, ``(n,)``, in a floating-point dtype, are read
+                in one pass.
 
         Returns:
-            MaskedTensor: ``(features,)`` in float64, or ``(n, features)``; masked where nothing was valid.
+            MaskedTensor: ``(features,)`` in float64, or ``(n, features)`` for several; masked where no entry was valid.
 
         Raises:
             RuntimeError: The object was made without ``sketch`` and ``edges``.
@@ -618,13 +630,13 @@ class RunningStatistics(nn.Module):
         return reading.known(self._state, reading.quantiles(self._state, q)[1])
 
     def rank_error(self) -> Tensor:
-        """The largest error of the rank of :meth:`quantile`, as a fraction of all entries; proven for any data.
+        """The largest possible rank error of :meth:`quantile`, as a fraction of all entries: a bound for any data.
 
-        ``quantile(q)`` lies between the exact quantiles of ``q - rank_error()`` and ``q + rank_error()``. The error of
-        a sketch is usually a quarter of it or less.
+        ``quantile(q)`` is between the exact quantiles of ``q - rank_error()`` and ``q + rank_error()``. The actual
+        error of a sketch is usually at most a quarter of it.
 
         Returns:
-            MaskedTensor: ``(features,)`` in float64; masked where nothing was valid.
+            MaskedTensor: ``(features,)`` in float64; masked where no entry was valid.
 
         Raises:
             RuntimeError: The object was made without ``sketch``.
@@ -641,19 +653,19 @@ class RunningStatistics(nn.Module):
 
     @names_arguments
     def refined(self, q: float) -> "RunningStatistics":
-        """New, empty statistics whose edges divide the bins in which the quantile lies: for a second pass.
+        """New, empty statistics with finer edges around a quantile, for a second pass over the data.
 
         Args:
-            q (float): From 0 to 1.
+            q (float): The quantile, from 0 to 1.
 
         Returns:
-            RunningStatistics: With as many edges for each column; a pass through the same data makes the error of this
-            quantile smaller by about their number. A column of which nothing was seen, or whose bin is not finite,
-            keeps its edges.
+            RunningStatistics: As many edges per column, so that a pass over the same data reduces the error of this
+            quantile by about their number. A column without data, or whose bin is not finite, keeps its edges.
 
         Raises:
-            RuntimeError: The object was made without ``edges``, or nothing was added to it.
-            ValueError: ``q`` is not from 0 to 1, or a column holds a valid NaN, which has no quantile.
+            RuntimeError: The object was made without ``edges``, or has no data.
+            ValueError: ``q`` is not from 0 to 1.
+            ValueError: A column contains a valid NaN, so it has no quantile.
 
         Example:
             >>> x = torch.linspace(0, 1, 1001, dtype=torch.float64)[:, None]
@@ -677,24 +689,24 @@ class RunningStatistics(nn.Module):
         return new
 
     def forward(self, x: Any, *, group: Any = None) -> Tensor:
-        """``(x - mean) / deviation``, in the dtype of ``x`` (the default one for integers).
+        """The standardized batch, ``(x - mean) / deviation``, in the dtype of ``x`` or the default dtype for integers.
 
-        The deviation has correction 0 and counts as 1 where it is 0, as in scikit-learn's ``StandardScaler``; a column
-        of which nothing was seen is left as it is.
+        The standard deviation has correction 0 and is replaced by 1 where it is 0, as in scikit-learn's
+        ``StandardScaler``. A column without data is not changed.
 
         Args:
-            x (Tensor): Masked or plain, any real dtype, with the columns along ``dim``. Or a table, whose columns go by
-                name and are read in float64.
-            group (Tensor or str, optional): The key of each row, as in :meth:`update`: it is standardised by the
+            x (Tensor): Masked or plain, any real dtype, with the columns along ``dim``; or a table, whose columns are
+                matched by name and read in float64.
+            group (Tensor or str, optional): The key of each row, as in :meth:`update`; a row is standardized with the
                 statistics of its group.
 
         Returns:
-            Tensor: Of the shape and mask of ``x``.
+            Tensor: The shape and mask of ``x``.
 
         Raises:
-            RuntimeError: No valid entry was seen before.
-            ValueError: ``x`` has another number of columns, or other names; or there are groups and no keys, or keys of
-                which nothing was seen.
+            RuntimeError: No valid entry has been added.
+            ValueError: ``x`` has another number of columns, or other names.
+            ValueError: There are groups, and ``group`` is not given or contains a new key.
 
         Example:
             >>> stats = mt.RunningStatistics(1).update(torch.tensor([[1.0], [3.0]]))

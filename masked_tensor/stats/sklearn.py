@@ -16,22 +16,23 @@ from .running import RunningStatistics
 
 
 class MaskedStandardScaler(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """A scaler whose columns have mean 0 and deviation 1 over the entries that are there.
+    """A scaler to mean 0 and standard deviation 1, computed over the valid entries of each column.
 
-    ``z = (x - mean_) / scale_``. A column without an entry gets mean 0; one that is constant, or has no entry, scale 1.
-    NaN, None and masked entries are missing, in ``fit`` and in ``transform``, and stay missing.
+    The result is ``z = (x - mean_) / scale_``. A column without valid entries has mean 0; one that is constant or has
+    none has scale 1. NaN, None and masked entries count as missing in ``fit`` and ``transform``, and stay missing.
 
     Args:
-        fill (float, optional): What missing entries are filled with; the result is an array then, for estimators of
-            scikit-learn. 0 is the mean of the column. By default the result is a masked tensor, for models of torch.
-        indicator (bool, optional): Append a column for each, which is 1 where the entry was missing.
-        dtype (torch.dtype, optional): Of the result. By default torch's default dtype.
+        fill (float, optional): The value for missing entries, such as 0, the mean of the column; the result is then an
+            array, for scikit-learn estimators. Default: the result is a masked tensor, for torch models.
+        indicator (bool, optional): Append a column for each column, which is 1 where the entry was missing. Default:
+            False.
+        dtype (torch.dtype, optional): The dtype of the result. Default: torch's default dtype.
 
     Attributes:
-        mean_ (numpy.ndarray): ``(C,)``, float64.
-        scale_ (numpy.ndarray): ``(C,)``, float64: the deviations, of which 0 became 1.
-        count_ (numpy.ndarray): ``(C,)``: how many entries of each column were there.
-        n_features_in_ (int): ``C``.
+        mean_ (numpy.ndarray): ``(C,)``, float64: the means.
+        scale_ (numpy.ndarray): ``(C,)``, float64: the standard deviations, with 0 replaced by 1.
+        count_ (numpy.ndarray): ``(C,)``: the number of valid entries of each column.
+        n_features_in_ (int): The number of columns ``C``.
         feature_names_in_ (numpy.ndarray): The names of the columns, if all are strings.
 
     Example:
@@ -47,8 +48,7 @@ class MaskedStandardScaler(TransformerMixin, BaseEstimator):  # type: ignore[mis
                [ 0.,  1.,  1.,  0.]], dtype=float32)
 
     References:
-        ``sklearn.preprocessing.StandardScaler``, which has no result where an entry is missing, and
-        ``sklearn.impute.SimpleImputer``.
+        ``sklearn.preprocessing.StandardScaler``, ``sklearn.impute.SimpleImputer``.
     """
 
     def __init__(self, *, fill: float | None = None, indicator: bool = False, dtype: torch.dtype | None = None) -> None:
@@ -57,39 +57,40 @@ class MaskedStandardScaler(TransformerMixin, BaseEstimator):  # type: ignore[mis
         self.dtype = dtype
 
     def fit(self, X: Any, y: object = None, sample_weight: Any = None) -> "MaskedStandardScaler":
-        """Takes the statistics of ``X``, and returns itself.
+        """Compute the statistics of ``X``, and return the scaler.
 
         Args:
-            X (Any): A table ``(N, C)`` of real numbers: a frame of pandas or polars, an array, a list, a tensor.
+            X (Any): A table ``(N, C)`` of real numbers: a pandas or polars frame, an array, a list or a tensor.
             y (object, optional): Not used.
-            sample_weight (array, optional): ``(N,)``, not negative: how often each row counts.
+            sample_weight (array, optional): How often each row counts: ``(N,)``, nonnegative.
 
         Returns:
-            MaskedStandardScaler: Itself.
+            MaskedStandardScaler: The scaler itself.
 
         Raises:
-            ValueError: ``X`` has not two dimensions, or ``sample_weight`` not one number for each row.
-            TypeError: A column holds no real numbers.
+            ValueError: ``X`` does not have two dimensions.
+            ValueError: ``sample_weight`` is not one number for each row.
+            TypeError: A column is not real.
         """
         for name in ("_statistics", "n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
         return self.partial_fit(X, sample_weight=sample_weight)
 
     def partial_fit(self, X: Any, y: object = None, sample_weight: Any = None) -> "MaskedStandardScaler":
-        """Adds a batch of rows, and returns itself.
+        """Add a batch of rows to the statistics, and return the scaler.
 
         Args:
-            X (Any): A table ``(N, C)``, as :meth:`fit` takes it.
+            X (Any): A table ``(N, C)``, as in :meth:`fit`.
             y (object, optional): Not used.
-            sample_weight (array, optional): ``(N,)``, not negative: how often each row counts.
+            sample_weight (array, optional): How often each row counts: ``(N,)``, nonnegative.
 
         Returns:
-            MaskedStandardScaler: Itself.
+            MaskedStandardScaler: The scaler itself.
 
         Raises:
-            ValueError: ``X`` has not two dimensions, or other columns than before, or ``sample_weight`` not one number
-                for each row.
-            TypeError: A column holds no real numbers.
+            ValueError: ``X`` does not have two dimensions, or has other columns than before.
+            ValueError: ``sample_weight`` is not one number for each row.
+            TypeError: A column is not real.
         """
         first = not hasattr(self, "_statistics")
         x = self._read(X, first)
@@ -104,17 +105,16 @@ class MaskedStandardScaler(TransformerMixin, BaseEstimator):  # type: ignore[mis
         return self
 
     def transform(self, X: Any) -> Any:
-        """``X`` standardised.
+        """The standardized ``X``: ``(X - mean_) / scale_``.
 
         Args:
-            X (Any): A table ``(N, C)``, as :meth:`fit` takes it.
+            X (Any): A table ``(N, C)``, as in :meth:`fit`.
 
         Returns:
-            MaskedTensor or numpy.ndarray: ``(N, C)``, or ``(N, 2 * C)`` with the indicators: a masked tensor, or an
-            array if ``fill`` is given.
+            MaskedTensor or numpy.ndarray: ``(N, C)``, or ``(N, 2 * C)`` with indicators; an array if ``fill`` is given.
 
         Raises:
-            NotFittedError: Nothing was fitted.
+            NotFittedError: The scaler is not fitted.
             ValueError: ``X`` has other columns.
         """
         check_is_fitted(self)
@@ -128,17 +128,17 @@ class MaskedStandardScaler(TransformerMixin, BaseEstimator):  # type: ignore[mis
         return (torch.cat([array, missing], 1) if self.indicator else array).numpy()
 
     def inverse_transform(self, X: Any) -> Any:
-        """``X * scale_ + mean_``, of what :meth:`transform` gave.
+        """The original values of a result of :meth:`transform`: ``X * scale_ + mean_``.
 
         Args:
-            X (MaskedTensor or numpy.ndarray): ``(N, C)``; indicators behind the columns are left out.
+            X (MaskedTensor or numpy.ndarray): ``(N, C)``, or more columns, of which the indicators are dropped.
 
         Returns:
-            MaskedTensor or numpy.ndarray: ``(N, C)``, as ``X`` is.
+            MaskedTensor or numpy.ndarray: ``(N, C)``, of the type of ``X``.
 
         Raises:
-            ValueError: ``X`` is not an array or tensor of so many columns.
-            NotFittedError: Nothing was fitted.
+            ValueError: ``X`` is not an array or tensor with ``C`` columns.
+            NotFittedError: The scaler is not fitted.
         """
         check_is_fitted(self)
         if not hasattr(X, "dtype") or X.ndim != 2 or X.shape[1] < self.n_features_in_:
@@ -156,13 +156,13 @@ class MaskedStandardScaler(TransformerMixin, BaseEstimator):  # type: ignore[mis
         """The names of the columns of the result.
 
         Args:
-            input_features (list of str, optional): The names of the columns, if they were fitted without.
+            input_features (list of str, optional): The names of the columns, if the scaler was fitted without names.
 
         Returns:
-            numpy.ndarray: Of strings: the names, then ``missing_`` and the name for each indicator.
+            numpy.ndarray: Strings: the names, then ``missing_`` and the name for each indicator.
 
         Raises:
-            NotFittedError: Nothing was fitted.
+            NotFittedError: The scaler is not fitted.
         """
         check_is_fitted(self)
         names = getattr(self, "feature_names_in_", input_features)
@@ -171,11 +171,11 @@ class MaskedStandardScaler(TransformerMixin, BaseEstimator):  # type: ignore[mis
         return np.array([*names, *(f"missing_{name}" for name in names if self.indicator)], dtype=object)
 
     def __sklearn_is_fitted__(self) -> bool:
-        """Whether statistics were taken."""
+        """Whether the scaler is fitted."""
         return hasattr(self, "_statistics")
 
     def __sklearn_tags__(self) -> Any:
-        """It takes what is missing."""
+        """scikit-learn's tags, with missing values allowed."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags

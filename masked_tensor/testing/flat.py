@@ -14,22 +14,22 @@ LABELS = "labels"
 
 
 def check_flat(module: nn.Module, *inputs: Any, rtol: float = 1e-4, atol: float = 1e-5, **named: Any) -> None:
-    """Raises unless the flat ``module`` returns the same for a batch as for each of its sequences alone.
+    """Raise an error unless the flat ``module`` returns the same for a batch as for each of its sequences alone.
 
-    ``mt.flat(module)`` verifies itself with two short sequences, without gradients. This function takes a batch of
-    yours: NaN is put into its padding, outputs have to be those of the plain module for each sequence, and gradients of
-    parameters the sum of theirs. ``module`` is afterwards flat if it was before, and as it was.
+    ``mt.flat(module)`` checks itself with two short sequences, without gradients. This function uses your batch, with
+    NaN in its padding: outputs must equal those of the plain module for each sequence, and gradients of parameters the
+    sum of theirs. Afterwards, ``module`` is flat only if it was before.
 
-    Put modules that draw random numbers into ``eval`` mode first.
+    First set modules that draw random numbers to ``eval`` mode.
 
     Args:
-        module (torch.nn.Module): What is checked, flat or not.
-        *inputs (Any): What it is called with: at least one masked batch ``(B, T, ...)``, in any structure, and plain
-            tensors ``(B, T, ...)`` beside it.
+        module (torch.nn.Module): The module to check, flat or not.
+        *inputs (Any): Arguments of the module: at least one masked batch ``(B, T, ...)``, in any structure, and plain
+            tensors ``(B, T, ...)``.
         rtol (float, optional): The relative tolerance.
-        atol (float, optional): The absolute tolerance. For gradients it is multiplied by the largest gradient of any
-            parameter, if that is above 1.
-        **named (Any): What it is called with by name. ``labels`` are left out, since a loss is a mean over all tokens.
+        atol (float, optional): The absolute tolerance. For gradients, it is multiplied by the largest gradient of any
+            parameter if that is above 1.
+        **named (Any): Keyword arguments of the module. ``labels`` are left out, since a loss is a mean over all tokens.
 
     Raises:
         TypeError: ``module`` is not a module.

@@ -16,11 +16,12 @@ GARBAGE = (float("nan"), float("inf"), 1e30)
 
 @names_arguments
 def poison(x: MaskedTensor, value: float = float("nan")) -> MaskedTensor:
-    """A copy of ``x`` with ``value`` as its masked-out data, which no correct program can tell from ``x``.
+    """A copy of ``x`` with ``value`` as its masked-out data; every correct program treats it as ``x``.
 
     Args:
         x (MaskedTensor): A strided tensor of any shape and dtype.
-        value (float, optional): What is put under the mask. Integers get their largest value, bools are inverted.
+        value (float, optional): The masked-out value. Integers get their largest value, and bools are inverted.
+            Default: NaN.
 
     Returns:
         MaskedTensor: The shape, dtype and mask of ``x``; a leaf that requires grad if ``x`` does.
@@ -46,19 +47,19 @@ def poison(x: MaskedTensor, value: float = float("nan")) -> MaskedTensor:
 def assert_close(
     actual: Any, expected: Any, *, rtol: float | None = None, atol: float | None = None, message: str = ""
 ) -> None:
-    """Raises AssertionError unless both have the same masks and, where valid, close values.
+    """Raise AssertionError unless both have the same masks and close values where they are valid.
 
-    NaN equals NaN. Plain tensors count as valid everywhere. Tuples, lists and dicts are compared leaf by leaf.
+    NaN equals NaN. Plain tensors are valid everywhere. Tuples, lists and dicts are compared leaf by leaf.
 
     Args:
         actual (Any): A tensor of any shape and dtype, or a structure of them.
-        expected (Any): What it should be.
+        expected (Any): The expected value, of the same structure.
         rtol (float, optional): The relative tolerance; by default torch's for the dtype.
         atol (float, optional): The absolute tolerance; by default torch's for the dtype.
-        message (str, optional): What the error begins with.
+        message (str, optional): The beginning of the error message.
 
     Raises:
-        AssertionError: They differ.
+        AssertionError: Masks or valid values differ.
 
     Example:
         >>> from masked_tensor.testing import assert_close, poison
@@ -83,20 +84,21 @@ def assert_close(
 def check_invisible_data(
     function: Callable[..., Any], *inputs: Any, garbage: Sequence[float] = GARBAGE, **tolerance: float
 ) -> None:
-    """Raises AssertionError if a result or gradient of ``function`` depends on masked-out data.
+    """Raise AssertionError if a result or gradient of ``function`` depends on masked-out data.
 
-    The function is called with each of ``garbage`` as masked-out data of its masked inputs, with the same random seed
-    each time. Gradients are those of the sum of squares of all floating outputs, for every floating input and, if
-    ``function`` is a module, every parameter. They have to be exactly 0 where an input is masked.
+    The function is called with each value of ``garbage`` as the masked-out data of its inputs, and with the same random
+    seed. Gradients are those of the sum of squares of all floating-point outputs, with respect to every floating-point
+    input and, for a module, every parameter. They must be exactly 0 where an input is masked.
 
     Args:
         function (callable): A function or module of tensors.
-        *inputs (Any): What it is called with: tensors of any shape and dtype, or structures of them.
-        garbage (list of float, optional): The masked-out data that are tried; by default NaN, inf and 1e30.
+        *inputs (Any): Arguments of ``function``: tensors of any shape and dtype, or structures of them.
+        garbage (list of float, optional): The values to try as masked-out data. Default: NaN, inf and 1e30.
         **tolerance (float): ``rtol`` and ``atol`` of :func:`assert_close`.
 
     Raises:
-        AssertionError: An output or gradient depends on masked-out data, or a gradient under the mask is not 0.
+        AssertionError: An output or gradient depends on masked-out data.
+        AssertionError: A gradient under the mask is not 0.
 
     Example:
         >>> from masked_tensor.testing import check_invisible_data

@@ -35,25 +35,25 @@ def check_padding_invariance(
     rtol: float = 1e-5,
     atol: float = 1e-5,
 ) -> None:
-    """Raises AssertionError, naming the first submodule that differs, if padding changes a result.
+    """Raise AssertionError if padding changes a result, naming the first submodule that differs.
 
-    The unmodified ``module`` is called on the padded batch, with each of ``garbage`` as masked-out data. At valid
-    steps the result has to equal that of plain PyTorch for each sequence alone, and the rest has to be masked.
-    Gradients of parameters have to be the sum of those of the sequences.
+    The unmodified ``module`` is called on the padded batch, with each value of ``garbage`` as masked-out data. At valid
+    steps, the result must equal that of plain PyTorch for each sequence alone; all other steps must be masked.
+    Gradients of parameters must be the sum of those of the sequences.
 
-    Put modules that draw random numbers or mix the sequences of a batch (BatchNorm) into ``eval`` mode first.
+    First set modules that draw random numbers or mix sequences (BatchNorm) to ``eval`` mode.
 
     Args:
-        module (torch.nn.Module): What is checked; a function without parameters will do.
-        x (Tensor): A plain padded batch of any shape and dtype that ``module`` takes.
-        lengths (Tensor): Integers ``(B,)``, or a list of int: the number of valid steps of each sequence.
-        batch_dim (int, optional): The dimension of the batch.
-        dim (int, optional): The dimension of time.
-        garbage (list of float, optional): The masked-out data that are tried; by default NaN, inf and 1e30.
-        gradients (bool, optional): Compare gradients, too.
+        module (torch.nn.Module): The module to check, or a function without parameters.
+        x (Tensor): A plain padded batch of any shape and dtype that ``module`` accepts.
+        lengths (Tensor): The number of steps of each sequence: integers ``(B,)`` or a list of int.
+        batch_dim (int, optional): The batch dimension.
+        dim (int, optional): The time dimension.
+        garbage (list of float, optional): The values to try as masked-out data. Default: NaN, inf and 1e30.
+        gradients (bool, optional): Whether to compare gradients as well. Default: True.
         rtol (float, optional): The relative tolerance.
-        atol (float, optional): The absolute tolerance. For gradients it is multiplied by the largest gradient of any
-            parameter, if that is above 1, because sums of large terms round by as much.
+        atol (float, optional): The absolute tolerance. For gradients, it is multiplied by the largest gradient of any
+            parameter if that is above 1, because large sums have large rounding errors.
 
     Raises:
         AssertionError: An output, a mask or a gradient differs.

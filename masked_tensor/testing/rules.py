@@ -18,26 +18,26 @@ from .invisible import assert_close, check_invisible_data, scalar
 def check_rule(
     function: Callable[..., Any], *inputs: Any, rtol: float | None = None, atol: float | None = None
 ) -> None:
-    """Checks that the rule of an operator obeys the laws that all rules of this package obey.
+    """Check that the rule of an operator has the properties of all rules of this package.
 
-    - The masked-out data changes no output and no gradient, and gradients are 0 there.
-    - Where all is valid, outputs and gradients are those of plain tensors.
-    - Gradients are those of finite differences, in float64.
-    - In inference mode the outputs are the same.
-    - Packed tensors give the same outputs and gradients.
-    - Sparse tensors give the same outputs, or raise UnsupportedOpError.
+    - Masked-out data affect no output and no gradient, and gradients are 0 there.
+    - If all entries are valid, outputs and gradients equal those of plain tensors.
+    - Gradients agree with finite differences, in float64.
+    - Outputs are the same in inference mode.
+    - Packed tensors have the same outputs and gradients.
+    - Sparse tensors have the same outputs, or raise UnsupportedOpError.
 
-    The masks of the inputs are used, and masks that are True, and False, everywhere.
+    The masks of the inputs are tested, and masks that are True or False everywhere.
 
     Args:
-        function (callable): The operator, or what calls it; it draws no random numbers.
-        *inputs (Any): Its arguments. The MaskedTensors among them are given in the ways above. Those of two dimensions
-            or more are packed, too, over the first two.
-        rtol (float, optional): The relative tolerance of comparisons; None is that of ``torch.testing.assert_close``.
-        atol (float, optional): The absolute one; give both or none.
+        function (callable): The operator, or a function that calls it without random numbers.
+        *inputs (Any): Its arguments. MaskedTensors among them are varied as above; those of at least two dimensions are
+            packed as well, over the first two.
+        rtol (float, optional): The relative tolerance. Default: that of ``torch.testing.assert_close``.
+        atol (float, optional): The absolute tolerance; give both or neither.
 
     Raises:
-        AssertionError: One of these does not hold; the text says which.
+        AssertionError: A property does not hold. The text names it.
 
     Example:
         >>> from masked_tensor.testing import check_rule

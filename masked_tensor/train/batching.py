@@ -18,38 +18,39 @@ Plan = tuple[Tensor, Tensor]  # all samples in the order of their batches, and w
 
 
 class balanced_batches(Sampler[list[int]]):
-    """Batches of samples of different length with about equal numbers of tokens on every rank and at every step.
+    """A batch sampler with about equal numbers of tokens in every batch, on all ranks and steps.
 
-    A packed batch costs what is valid, so a step takes the time of the rank that has most tokens. All ranks plan the
-    same batches without asking each other. Samples are dealt by chance to windows of some steps, of which all get about
-    the same lengths; those of a window are dealt to its batches in turns, the longest samples to the emptiest batches.
-    Batches of equal sums make a step. Each sample comes once an epoch, and all ranks take the same number of steps.
+    A packed batch costs as much as its valid tokens, so each step takes as long as the rank with the most tokens. All
+    ranks plan the same batches without communication. Samples are shuffled into windows of a few steps with similar
+    lengths; within a window, the longest samples go to the emptiest batches, and batches of equal sums form a step.
+    Each sample occurs once per epoch, and all ranks have the same number of steps.
 
-    The differences between the fullest and the emptiest rank, added up over all steps of an epoch, are at most the
-    longest sample if ``tokens`` is 4 times as long: one step takes what cannot be divided. With lengths as those of
-    speech or text, 8 samples a batch and more, all steps are within 2 % of their mean.
+    The differences between the fullest and the emptiest rank, summed over the steps of an epoch, are at most the
+    longest sample if ``tokens`` is at least 4 times as long. For the lengths of speech or text, with 8 samples a batch
+    or more, all steps are within 2 % of their mean.
 
-    Each iterator begins the epoch anew, so that ``next(iter(loader))`` takes nothing from the next one. Only a state
-    that was loaded sets another start, which holds until an iterator has come to the end of the epoch, or another epoch
-    is set. To go on with other lengths, tokens or ranks, see :meth:`left`.
+    Each iterator starts the epoch anew, so ``next(iter(loader))`` does not consume a batch. Only a loaded state starts
+    elsewhere, until an iterator has finished the epoch or another epoch is set. To continue with other lengths, tokens
+    or ranks, see :meth:`left`.
 
     Args:
         lengths (Tensor or list of int): The number of tokens of each sample, ``(n,)``, any integer dtype, positive.
-        tokens (int): About how many tokens a batch has, on one rank at one step. The total is divided evenly, so that
-            it may be more: at most 1.2 times as many, and one sample.
+        tokens (int): The approximate number of tokens of a batch, on one rank at one step. The total is divided evenly,
+            so a batch may have up to 1.2 times as many, plus one sample.
         ranks (int, optional): The number of ranks. Default: 1.
-        rank (int, optional): Which of them this is. Default: 0.
-        seed (int, optional): Of the order; the same on all ranks. Default: 0.
-        epoch (int, optional): The epoch to begin with, see :meth:`set_epoch`. Default: 0.
-        drop_last (bool, optional): Leave out fewer than ``ranks`` samples, so that their number is a multiple of
+        rank (int, optional): The rank of this process. Default: 0.
+        seed (int, optional): The seed of the order, the same on all ranks. Default: 0.
+        epoch (int, optional): The first epoch, see :meth:`set_epoch`. Default: 0.
+        drop_last (bool, optional): Leave out fewer than ``ranks`` samples, so that their number is divisible by
             ``ranks``. Default: False.
-        window (int, optional): How many steps are planned together; more make sums more equal, and batches less random.
-            Default: 16.
+        window (int, optional): The number of steps that are planned together. A larger number makes batches more equal
+            and less random. Default: 16.
 
     Raises:
         TypeError: ``tokens``, ``ranks``, ``rank`` or another number is not an integer.
-        ValueError: There are fewer samples than ranks, a length is not positive or above ``tokens``, or ``rank`` is
-            not below ``ranks``.
+        ValueError: A length is not positive, or above ``tokens``.
+        ValueError: There are fewer samples than ranks.
+        ValueError: ``rank`` is not below ``ranks``.
 
     Example:
         >>> lengths = [5, 1, 4, 2, 3, 3]
@@ -97,13 +98,13 @@ class balanced_batches(Sampler[list[int]]):
 
     @names_arguments
     def set_epoch(self, epoch: int) -> None:
-        """Begins an epoch with an order of its own; call it on all ranks.
+        """Start an epoch with its own order; call it on all ranks.
 
-        The epoch in which the sampler already is stays where it is, so that a loop over epochs may call this after
+        If the sampler is already in this epoch, its position does not change, so a loop over epochs may call this after
         :meth:`load_state_dict`.
 
         Args:
-            epoch (int): Its number.
+            epoch (int): The number of the epoch.
 
         Example:
             >>> sampler = mt.balanced_batches([1] * 8, tokens=2)
@@ -117,14 +118,15 @@ class balanced_batches(Sampler[list[int]]):
             self._rewind()
 
     def state_dict(self) -> dict[str, int]:
-        """The position of the sampler, for :meth:`load_state_dict`: after the batches that it has returned.
+        """The position of the sampler after the batches that it has returned, for :meth:`load_state_dict`.
 
-        A loader with workers asks for batches before they are used, as accelerate's loaders do, so that ``step`` is
-        ahead. ``torchdata.stateful_dataloader.StatefulDataLoader`` keeps count. Beside another loader write the number
-        of steps of the epoch that were trained: ``{**sampler.state_dict(), "step": trained}``.
+        A loader that prefetches (workers, accelerate) requests batches before they are used, so ``step`` is ahead;
+        ``torchdata.stateful_dataloader.StatefulDataLoader`` accounts for this. With another loader, store the number of
+        trained steps of the epoch: ``{**sampler.state_dict(), "step": trained}``.
 
         Returns:
-            dict: Epoch, seed and step, and what they belong to: lengths (a digest), tokens, ranks and the like.
+            dict: The epoch, seed and step, and the settings that they belong to: a digest of the lengths, tokens, ranks
+            and so on.
 
         Example:
             >>> sampler = mt.balanced_batches([1] * 8, tokens=2)
@@ -139,13 +141,13 @@ class balanced_batches(Sampler[list[int]]):
 
     @names_arguments
     def load_state_dict(self, state: dict[str, int]) -> None:
-        """Continues where :meth:`state_dict` was taken: with the same lengths, tokens and ranks.
+        """Continue from a :meth:`state_dict`, with the same lengths, tokens and ranks.
 
         Args:
-            state (dict): What :meth:`state_dict` gave, on any rank.
+            state (dict): A result of :meth:`state_dict`, from any rank.
 
         Raises:
-            ValueError: The state is that of a sampler with other lengths, tokens, ranks, ``window`` or ``drop_last``.
+            ValueError: The state belongs to a sampler with other lengths, tokens, ranks, ``window`` or ``drop_last``.
 
         Example:
             >>> sampler = mt.balanced_batches([1] * 8, tokens=2)
@@ -165,11 +167,11 @@ class balanced_batches(Sampler[list[int]]):
         self._rewind(state["step"])
 
     def left(self) -> Tensor:
-        """The samples of the epoch that no rank has seen: those after :meth:`state_dict`.
+        """The samples of the epoch that no rank has seen yet: those after :meth:`state_dict`.
 
-        So an epoch goes on with other ranks, tokens or samples: load the state into a sampler like its own, and make a
-        new one of the lengths that are left. Its indices count what is left, as those of a ``Subset`` do. Samples that
-        ``drop_last`` leaves out are not among them.
+        Use it to continue an epoch with other ranks, tokens or samples: load the state into a sampler with the old
+        settings, and create a new one from the remaining lengths. Its indices count within the remaining samples, as
+        those of a ``Subset``. Samples left out by ``drop_last`` are not included.
 
         Returns:
             Tensor: Their indices, ``(n,)``, int64, in ascending order.

@@ -41,43 +41,45 @@ if TYPE_CHECKING:
 class mean_over(MeanSetting):
     """A context in which the mean of a masked loss is the exact mean over all ranks and micro-batches.
 
-    A mean of means is not the mean where ranks or micro-batches have different numbers of valid targets. Here every
-    loss with ``reduction="mean"`` of masked tensors adds its numerator and its count (or its sum of weights) over the
-    ranks of ``group`` in float64 before it divides. All ranks get the same number and its exact gradient. The number is
-    masked only if no rank has a valid target.
+    If ranks or micro-batches have different numbers of valid targets, the mean of their means is not the mean over all
+    targets. In this context, every masked loss with ``reduction="mean"`` sums its numerator and its count (or its sum
+    of weights) over the ranks of ``group`` in float64 before it divides. All ranks get the same value and its exact
+    gradient; it is masked only if no rank has a valid target.
 
-    The gradient is scaled so that the average over ranks, which DistributedDataParallel and FSDP take, is the gradient
-    of the whole: ``d mean / d total = ranks / count``.
+    The gradient is scaled so that its average over ranks, which DistributedDataParallel and FSDP compute, is the
+    gradient of the whole: ``d mean / d total = ranks / count``.
 
-    As a decorator, each call of the function is one part.
-
-    A part that raises inside the context is taken back; :meth:`skip` takes back the last one, for ``continue``.
+    Used as a decorator, each call of the function is one part. A part that raises inside the context is undone;
+    :meth:`skip` undoes the last one, for ``continue``.
 
     Args:
         parameters (list of Tensor, optional): Parameters of any shape and dtype whose gradients :meth:`finish` scales,
-            for accumulation over micro-batches. Each ``with mean:`` is one part, with one mean; the number of parts
-            need not be known. Gradients from before the first part are kept. ``()`` for a metric.
+            for accumulation over any number of micro-batches; ``()`` for a metric. Each ``with mean:`` is one part with
+            one mean, and earlier gradients are kept.
         count (float or list of float, optional): The number of valid targets (or the sum of weights) of each loss over
-            all ranks and micro-batches, in the order of the losses; for several losses in one part, or ranks that take
-            turns (pipelines). No rank waits for another, and the loss is this rank's share: summed over micro-batches
-            and averaged over ranks it is the mean. A loss of count 0 is masked, and :func:`total` leaves it out; it is
-            NaN if it has a valid target after all.
-        group (ProcessGroup, optional): The ranks, or a DeviceMesh of one dimension or of all ranks; by default the
-            default group. Without torch.distributed there is one rank.
-        gradients (str, optional): What the wrapper makes of the gradients of the ranks, their ``"mean"`` or their
-            ``"sum"`` (torchtitan, Megatron, FSDP2 with ``set_gradient_divide_factor(1)``). By default the mean, and an
-            error where an FSDP2 module of this process divides by something else than the number of ranks.
+            all ranks and micro-batches, in the order of the losses; for several losses in one part, or for pipelines.
+            The loss is then this rank's share, without communication: summed over micro-batches and averaged over
+            ranks, it is the mean.
+        group (ProcessGroup, optional): The ranks, or a DeviceMesh of one dimension or of all ranks. Default: the
+            default group, or one rank without torch.distributed.
+        gradients (str, optional): How gradients are combined over ranks: ``"mean"``, or ``"sum"`` as in torchtitan,
+            Megatron and FSDP2 with ``set_gradient_divide_factor(1)``. Default: the mean, with an error if an FSDP2
+            module divides by another number.
 
     Raises:
         TypeError: ``count`` is a dict.
-        ValueError: Both ``parameters`` and ``count`` are given, a count is negative or infinite, or ``gradients`` is
-            not one of the allowed values.
-        RuntimeError: The mean would be wrong: no mean of a masked loss was taken inside (the loss is of plain tensors,
-            or torch divides it in Python, as ``gaussian_nll_loss`` of packed tensors; use :meth:`mean`), a loss is in
-            compiled code, in a checkpoint or under ``vmap``, FSDP2 averages over more ranks than those of ``group``, it
-            is used again without ``parameters`` or ``count``, a part has several losses and no ``count``, another mean
-            of the same parameters is not finished, an optimizer steps before :meth:`finish`, the ranks take different
-            losses, or an exception or :meth:`skip` comes after ``backward`` began.
+        ValueError: Both ``parameters`` and ``count`` are given.
+        ValueError: A count is negative or infinite.
+        ValueError: ``gradients`` is not one of the values above.
+        RuntimeError: No mean of a masked loss was computed inside, as for a loss of plain tensors, or one that torch
+            divides in Python: use :meth:`mean`.
+        RuntimeError: A part has several losses and no ``count``.
+        RuntimeError: It is used again without ``parameters`` or ``count``.
+        RuntimeError: An optimizer steps before :meth:`finish`, or another mean of the same parameters is not finished.
+        RuntimeError: The ranks have different losses.
+        RuntimeError: A loss is in compiled code, in a checkpoint or under ``vmap``.
+        RuntimeError: An exception or :meth:`skip` comes after ``backward`` began.
+        RuntimeError: FSDP2 averages over more ranks than those of ``group``.
 
     Example:
         >>> weight = torch.tensor(1.0, requires_grad=True)
@@ -116,9 +118,9 @@ class mean_over(MeanSetting):
         self.reset()
 
     def reset(self) -> None:
-        """Forgets all parts, so that the step begins again.
+        """Forget all parts and start the step again.
 
-        For after ``zero_grad``, on all ranks.
+        Call it after ``zero_grad``, on all ranks.
 
         Example:
             >>> weight = torch.tensor(1.0, requires_grad=True)
@@ -183,12 +185,12 @@ class mean_over(MeanSetting):
         return self._sums is None
 
     def skip(self) -> None:
-        """Undoes the last part.
+        """Undo the last part.
 
-        For ``continue`` instead of ``backward``, on all ranks; inside the context, too.
+        Call it before ``continue`` instead of ``backward``, on all ranks, inside or after the context.
 
         Raises:
-            RuntimeError: There is no part to skip, or its gradients were added already.
+            RuntimeError: There is no part to undo, or its gradients have already been added.
 
         Example:
             >>> weight = torch.tensor(1.0, requires_grad=True)
@@ -216,23 +218,23 @@ class mean_over(MeanSetting):
             self._take_back(part)
 
     def weigh(self, term: Tensor) -> Tensor:
-        """A plain term of the last part (a penalty, a balance loss, a KL divergence), scaled to be added to its loss.
+        """A plain term of the last part, such as a penalty or a KL divergence, scaled to be added to its loss.
 
-        ``finish()`` scales all gradients, that of such a term, too. So weighed, the terms of all parts add up to their
-        mean, weighted by the counts of the parts. Over ranks a term is averaged. Call it after the ``with`` block and
-        before ``backward()``.
+        :meth:`finish` scales all gradients, including that of such a term. Scaled by this method, the terms of all
+        parts add up to their mean, weighted by the counts of the parts; over ranks, a term is averaged. Call it after
+        the ``with`` block and before ``backward()``.
 
         Args:
-            term (Tensor): Any shape, of floating point.
+            term (Tensor): Floating point, of any shape.
 
         Returns:
-            Tensor: In the shape and dtype of ``term``: it times the count of the part, divided by what :meth:`finish`
-            multiplies by; 0 times ``term`` for a part without a valid target.
+            Tensor: The shape and dtype of ``term``, which is multiplied by the count of the part and divided by the
+            factor of :meth:`finish`. For a part without a valid target, the factor is 0.
 
         Raises:
-            TypeError: ``term`` is not a tensor, or not of floating point.
-            RuntimeError: It is called inside of the context or before a part, or ``count`` was given: then nothing is
-                scaled, and the term itself is added, divided by the number of micro-batches.
+            TypeError: ``term`` is not a floating-point tensor.
+            RuntimeError: It is called inside the context or before a part.
+            RuntimeError: ``count`` was given: add the term itself, divided by the number of micro-batches.
 
         Example:
             >>> weight = torch.tensor(1.0, requires_grad=True)
@@ -269,21 +271,21 @@ class mean_over(MeanSetting):
 
     @names_arguments
     def mean(self, x: Tensor) -> Tensor:
-        """The mean of the valid entries of ``x``, over all ranks inside the context.
+        """The mean of the valid entries of ``x``; inside the context, over all ranks.
 
-        Inside the context it is one of its losses, for means that are written by hand. Outside it serves metrics: ``x``
-        is added in float64 to what :meth:`finish` divides, without waiting for other ranks, and the result is the mean
-        of ``x`` alone.
+        Inside the context, it is one of the losses, for a mean that no loss function computes. Outside, it accumulates
+        a metric: ``x`` is added in float64 to the mean of :meth:`finish`, without communication, and the mean of ``x``
+        alone is returned.
 
         Args:
-            x (Tensor): Any shape and dtype, plain or masked; of bool, the share that is True.
+            x (Tensor): Any shape and dtype, plain or masked; for bool, the mean is the share that is True.
 
         Returns:
-            Tensor: A 0-d tensor in ``x``'s dtype, float64 for integers and bools and outside the context; masked if
-            nothing was valid.
+            Tensor: A 0-d tensor, masked if no entry is valid. Its dtype is that of ``x``; float64 for integers and
+            bools, and outside the context.
 
         Raises:
-            RuntimeError: It is a second loss of a part without ``count``.
+            RuntimeError: It is a second loss of a part, and ``count`` was not given.
 
         Example:
             >>> accuracy = mt.mean_over(())
@@ -308,17 +310,17 @@ class mean_over(MeanSetting):
         return own
 
     def finish(self) -> Tensor:
-        """The mean of all parts; the gradients of ``parameters`` become those of this mean.
+        """The mean over all parts; the gradients of ``parameters`` become those of this mean.
 
-        All ranks call it. Of losses it asks whether all ranks took the same number of parts. Of metrics it adds up the
-        sums; a rank without a batch adds zeros.
+        Call it on all ranks. For losses, it checks that all ranks had the same number of parts. For metrics, it sums
+        over ranks; a rank without a batch adds zeros.
 
         Returns:
-            MaskedTensor: A 0-d float64 tensor, detached; masked if nothing was valid.
+            MaskedTensor: A 0-d float64 tensor, detached; masked if no entry was valid.
 
         Raises:
-            RuntimeError: No mean was taken, or the ranks took different ones.
-            MaskedValueError: Inside of :func:`strict`, on one rank: no part with ``parameters`` has a valid entry.
+            RuntimeError: No mean was computed, or the ranks computed different ones.
+            MaskedValueError: No part with ``parameters`` has a valid entry, inside :func:`strict` on one rank.
 
         Example:
             >>> weight = torch.tensor(1.0, requires_grad=True)

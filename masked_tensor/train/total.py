@@ -11,24 +11,24 @@ from ..extend.arguments import names_arguments
 
 @names_arguments
 def total(*losses: Tensor, weights: Sequence[float | Tensor] | None = None) -> Tensor:
-    """The sum of the losses that exist, ``sum(weight * loss)`` without the masked ones.
+    """The sum of the valid losses: ``sum(weight * loss)``, in which masked losses are left out.
 
-    ``a + b`` is masked if ``a`` or ``b`` is, such as the loss of a task that has no label in this batch. Then neither
-    loss trains the model. Here a masked loss is left out. The sum is masked only if all of them are.
-    ``torch.stack(losses).sum()`` is the same.
+    ``a + b`` is masked if ``a`` or ``b`` is, for example if a task has no label in this batch, and then neither loss
+    trains the model. Here, only the masked loss is left out. The sum is masked if all losses are. Without ``weights``,
+    it equals ``torch.stack(losses).sum()``.
 
     Args:
-        *losses (Tensor): 0-d tensors of any dtype, masked or plain, such as a penalty of weights.
-        weights (list of float, optional): A number or a plain 0-d tensor, of any dtype, for each loss.
-            Nothing is rescaled where a loss is left out.
+        *losses (Tensor): 0-d tensors of any dtype, masked or plain, such as losses and penalties.
+        weights (list of float, optional): A number or a plain 0-d tensor, of any dtype, for each loss. Weights are not
+            rescaled if a loss is left out.
 
     Returns:
-        Tensor: A 0-d tensor in the dtype to which those of the losses promote. A MaskedTensor if a loss is one.
+        Tensor: A 0-d tensor in the promoted dtype of ``losses``. A MaskedTensor if a loss is one.
 
     Raises:
         TypeError: A loss is not a tensor.
-        ValueError: There is no loss, one has another shape, or the weights are not a number or a plain 0-d tensor for
-            each.
+        ValueError: There is no loss, or a loss is not 0-d.
+        ValueError: ``weights`` are not one number or plain 0-d tensor for each loss.
 
     Example:
         >>> a, b = mt.masked_tensor([1.0, 3.0]).mean(), mt.masked_tensor([None, 1.0])[:1].mean()

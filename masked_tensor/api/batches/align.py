@@ -30,30 +30,32 @@ def to_left(
     lengths: Tensor | Sequence[int] | str | None = None,
     padding_side: str = "left",
 ) -> MaskedTensor:
-    """A batch whose sequences are rotated to begin at step 0; without ``lengths=``, missing steps count as padding.
+    """A batch whose sequences are shifted to start at step 0, such as a left-padded batch made right-padded.
 
-    For code that reads sequences from the first step, such as a state-space model, and would carry padding into its
-    state. A sequence begins at its first step with a valid entry. What is rotated out at one end comes in at the other,
-    so nothing is lost, and gradients flow back.
+    Use it for code that reads sequences from the first step, such as a state-space model, and would carry padding into
+    its state. Without ``lengths``, a sequence starts at its first step with a valid entry, and missing steps count as
+    padding. Sequences are rotated, so nothing is lost; gradients flow back.
 
     Args:
         x (Tensor): A batch ``(B, ..., T, ...)`` of any dtype, padded anywhere; or anything that :func:`masked_tensor`
-            takes.
-        dim (int, optional): The dimension of time; not 0, which is the batch.
-        lengths (Tensor or str, optional): How many steps of each sequence exist: integers ``(B,)``, or a list of int.
-            ``"full"``: nothing is padding. A batch that was packed with its lengths knows them.
-        padding_side (str, optional): ``"right"`` or ``"left"``: where the padding is now that ``lengths`` leave.
+            accepts.
+        dim (int, optional): The time dimension; not 0, which is the batch.
+        lengths (Tensor or str, optional): The number of steps of each sequence: integers ``(B,)`` or a list of int;
+            ``"full"`` if there is no padding. Not needed for a batch that was packed with its lengths.
+        padding_side (str, optional): The side on which ``x`` is padded now, with ``lengths``: ``"right"`` or
+            ``"left"``.
 
     Returns:
         MaskedTensor: The batch, of the same shape and dtype; packed, if ``x`` is.
 
     Raises:
         TypeError: ``x`` cannot be converted to a tensor, or ``lengths`` are not integers.
-        ValueError: ``x`` has no ``dim`` besides that of the batch, ``lengths`` are not one number from 0 to T for each
-            sequence, or contradict those of a packed ``x``; a step past an end is valid; or ``x`` was packed with its
-            lengths, which an op did not keep.
-        IndexError: ``dim`` is out of range.
-        RuntimeError: a sparse tensor breaks the rules of its layout.
+        ValueError: ``x`` has no dimension ``dim`` besides the batch.
+        ValueError: ``lengths`` are not one number from 0 to T for each sequence, or differ from those of a packed
+            ``x``.
+        ValueError: A step past the end of its sequence is valid.
+        ValueError: ``x`` was packed with its lengths, and an op has dropped them.
+        RuntimeError: A sparse tensor violates the invariants of its layout.
 
     Example:
         >>> x = mt.masked_tensor([[None, None, 1.0, 2.0], [3.0, 4.0, 5.0, 6.0]])
@@ -74,29 +76,32 @@ def to_right(
     lengths: Tensor | Sequence[int] | str | None = None,
     padding_side: str = "right",
 ) -> MaskedTensor:
-    """A batch whose sequences are rotated to end at the last one; without ``lengths=``, missing steps count as padding.
+    """A batch whose sequences are shifted to end at the last step, such as a right-padded batch made left-padded.
 
-    The inverse of :func:`to_left` for sequences that end where the batch ends. A sequence ends at its last step with a
-    valid entry.
+    It is the inverse of :func:`to_left`, for example before generating from prompts of different lengths. Without
+    ``lengths``, a sequence ends at its last step with a valid entry, and missing steps count as padding. Sequences are
+    rotated, so nothing is lost; gradients flow back.
 
     Args:
         x (Tensor): A batch ``(B, ..., T, ...)`` of any dtype, padded anywhere; or anything that :func:`masked_tensor`
-            takes.
-        dim (int, optional): The dimension of time; not 0, which is the batch.
-        lengths (Tensor or str, optional): How many steps of each sequence exist: integers ``(B,)``, or a list of int.
-            ``"full"``: nothing is padding. A batch that was packed with its lengths knows them.
-        padding_side (str, optional): ``"right"`` or ``"left"``: where the padding is now that ``lengths`` leave.
+            accepts.
+        dim (int, optional): The time dimension; not 0, which is the batch.
+        lengths (Tensor or str, optional): The number of steps of each sequence: integers ``(B,)`` or a list of int;
+            ``"full"`` if there is no padding. Not needed for a batch that was packed with its lengths.
+        padding_side (str, optional): The side on which ``x`` is padded now, with ``lengths``: ``"right"`` or
+            ``"left"``.
 
     Returns:
         MaskedTensor: The batch, of the same shape and dtype; packed, if ``x`` is.
 
     Raises:
         TypeError: ``x`` cannot be converted to a tensor, or ``lengths`` are not integers.
-        ValueError: ``x`` has no ``dim`` besides that of the batch, ``lengths`` are not one number from 0 to T for each
-            sequence, or contradict those of a packed ``x``; a step past an end is valid; or ``x`` was packed with its
-            lengths, which an op did not keep.
-        IndexError: ``dim`` is out of range.
-        RuntimeError: a sparse tensor breaks the rules of its layout.
+        ValueError: ``x`` has no dimension ``dim`` besides the batch.
+        ValueError: ``lengths`` are not one number from 0 to T for each sequence, or differ from those of a packed
+            ``x``.
+        ValueError: A step past the end of its sequence is valid.
+        ValueError: ``x`` was packed with its lengths, and an op has dropped them.
+        RuntimeError: A sparse tensor violates the invariants of its layout.
 
     Example:
         >>> x = mt.masked_tensor([[1.0, 2.0, None, None], [3.0, 4.0, 5.0, 6.0]])

@@ -40,28 +40,31 @@ def from_lengths(
     padding_side: str = "right",
     packed: bool = False,
 ) -> MaskedTensor:
-    """Mask everything past the end of each sequence in a padded batch.
+    """A padded batch in which everything past the end of each sequence is masked.
 
-    The mask takes ``B * T`` bytes however many features there are. Gradients flow back to ``padded``.
+    The mask takes ``B * T`` bytes, whatever the number of features. Gradients flow back to ``padded``.
 
     Args:
-        padded (Tensor): A padded batch ``(B, T, ...)`` of any dtype, or anything that :func:`masked_tensor` takes.
-        lengths (Tensor): Integers ``(B,)``, or a list of int: how many steps of each sequence exist.
-        batch_first (bool, optional): False for a batch ``(T, B, ...)``.
-        dim (int, optional): The dimension of time of a batch that is batch first, such as 2 for ``(B, C, T)``.
-        padding_side (str, optional): ``"right"`` or ``"left"``: where the padding goes.
-        packed (bool, optional): Store the batch without its padding, as :func:`packed` does, with all steps that exist.
+        padded (Tensor): A padded batch ``(B, T, ...)`` of any dtype, or anything that :func:`masked_tensor` accepts.
+        lengths (Tensor): The number of steps of each sequence: integers ``(B,)`` or a list of int.
+        batch_first (bool, optional): Whether the batch is ``(B, T, ...)``; False for ``(T, B, ...)``. Default: True.
+        dim (int, optional): The time dimension of a batch-first batch, such as 2 for ``(B, C, T)``.
+        padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``.
+        packed (bool, optional): Store the batch without padding, as :func:`packed` does, with all steps of the
+            sequences.
 
     Returns:
         MaskedTensor: Data of the shape and dtype of ``padded``.
 
     Raises:
         TypeError: ``lengths`` are not integers, or ``padded`` cannot be converted to a tensor.
-        ValueError: There is not one length per sequence, a length is negative or above ``T``, the lengths come first,
-            ``padding_side`` is not one of the allowed values, or ``dim`` is 0 or given with ``batch_first=False``.
-        IndexError: ``dim`` is out of range.
-        RuntimeError: A sparse tensor breaks the rules of its layout, or ``lengths`` cannot be converted to a tensor.
-        UnsupportedOpError: ``packed=True`` in compiled code.
+        ValueError: There is not one length per sequence, or ``lengths`` are given first.
+        ValueError: A length is negative or above ``T``.
+        ValueError: ``padding_side`` is neither ``"right"`` nor ``"left"``.
+        ValueError: ``dim`` is 0, or given with ``batch_first=False``.
+        RuntimeError: A sparse tensor violates the invariants of its layout.
+        RuntimeError: ``lengths`` cannot be converted to a tensor.
+        UnsupportedOpError: ``packed=True`` is given in compiled code.
 
     Example:
         >>> mt.from_lengths(torch.ones(2, 3), [3, 1])
@@ -112,9 +115,9 @@ def lengths_to_mask(lengths: Any, max_length: int | None = None) -> Tensor:
     """A bool mask that is True at the first ``lengths`` positions: ``mask[..., t] = t < lengths[...]``.
 
     Args:
-        lengths (Tensor): Integers of any shape ``(...)``, or a list of int.
-        max_length (int, optional): The size of the new dimension. By default the largest length, which is read from the
-            data: give it in compiled code.
+        lengths (Tensor): The number of True entries: integers of any shape ``(...)`` or a list of int.
+        max_length (int, optional): The size of the new dimension; by default the largest length. Required in compiled
+            code, since the default reads the data.
 
     Returns:
         Tensor: A bool mask of shape ``(..., max_length)``.
@@ -153,37 +156,40 @@ def from_sequences(
     pad_to_multiple_of: int | None = None,
     capacity: int | None = None,
 ) -> MaskedTensor:
-    """A batch of sequences of different length, batch first, in which the padding is masked.
+    """A padded batch of sequences of different lengths, batch first, with the padding masked.
 
-    With ``packed=True`` gaps are kept as steps that are missing; ``x.packed()`` treats them as padding. Gradients flow
-    back to the sequences. :func:`pad_sequence` is the same with torch's arguments.
+    With ``packed=True``, gaps are stored as missing steps, whereas ``x.packed()`` treats them as padding. Gradients
+    flow back to the sequences. :func:`pad_sequence` is the same function with torch's arguments.
 
     Args:
         sequences (list of Tensor): Tensors ``(T_i, ...)`` of any dtype, plain or masked, or anything that
-            :func:`masked_tensor` takes. Different dtypes are promoted.
-        batch_first (bool, optional): False gives ``(T, B, ...)``.
+            :func:`masked_tensor` accepts. Different dtypes are promoted.
+        batch_first (bool, optional): Whether the result is ``(B, T, ...)``; False for ``(T, B, ...)``. Default: True.
         padding_value (float, optional): The masked-out data of the padding; no result depends on it.
-        dim (int, optional): The dimension of time in the batch, such as 2 for sequences ``(C, T_i)``.
-        padding_side (str, optional): ``"right"`` or ``"left"``: where the padding goes.
-        packed (bool, optional): Store the batch without padding, which is never made, but with all steps of the
-            sequences, also those that are missing; see :func:`packed`.
-        length (int, optional): The ``T`` of the batch, for code that is compiled for one shape.
+        dim (int, optional): The time dimension of the batch, such as 2 for sequences ``(C, T_i)``.
+        padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``.
+        packed (bool, optional): Store the batch without padding, as :func:`packed` does, with all steps of the
+            sequences, even missing ones. No padded tensor is allocated.
+        length (int, optional): The time size ``T`` of the batch, for code that is compiled for one shape.
         pad_to_multiple_of (int, optional): Round the largest ``T_i`` up to a multiple of this.
-        capacity (int, optional): Store exactly this many steps, however many are valid, as :func:`packed` does with
-            ``capacity``. With ``length``, all batches of ``B`` sequences then have the same sizes.
+        capacity (int, optional): Store exactly this many steps, as :func:`packed` does with ``capacity``. With
+            ``length``, all batches of ``B`` sequences have the same sizes.
 
     Returns:
-        MaskedTensor: The batch ``(B, T, ...)`` with ``T`` the largest ``T_i`` unless ``length`` or
-        ``pad_to_multiple_of`` say more, in the dtype of the sequences. Of no sequences an empty batch ``(0, T)``.
+        MaskedTensor: The batch ``(B, T, ...)``, with ``T`` the largest ``T_i`` unless ``length`` or
+        ``pad_to_multiple_of`` is larger, in the dtype of the sequences. For no sequences, an empty batch ``(0, T)``.
 
     Raises:
-        TypeError: A sequence cannot be converted to a tensor, or ``dim``, ``length`` or ``capacity`` is not an int.
-        ValueError: Shapes differ in another dimension than time, ``padding_side`` is not one of the allowed values,
-            ``dim`` is 0 or given with ``batch_first=False``; a sequence is longer than ``length``, or both ``length``
-            and ``pad_to_multiple_of`` are given; ``capacity`` is below 1, or more steps are valid.
-        IndexError: ``dim`` is out of range.
-        RuntimeError: a sparse tensor breaks the rules of its layout. More steps are valid than ``capacity``, on a GPU.
-        UnsupportedOpError: ``packed=True`` in compiled code.
+        TypeError: A sequence cannot be converted to a tensor.
+        TypeError: ``dim``, ``length`` or ``capacity`` is not an int.
+        ValueError: Shapes differ in a dimension other than time.
+        ValueError: A sequence is longer than ``length``, or both ``length`` and ``pad_to_multiple_of`` are given.
+        ValueError: ``padding_side`` is neither ``"right"`` nor ``"left"``.
+        ValueError: ``dim`` is 0, or given with ``batch_first=False``.
+        ValueError: ``capacity`` is below 1, or below the number of valid steps.
+        RuntimeError: A sparse tensor violates the invariants of its layout.
+        RuntimeError: ``capacity`` is below the number of valid steps, on a GPU.
+        UnsupportedOpError: ``packed=True`` is given in compiled code.
 
     Example:
         >>> mt.from_sequences([torch.ones(3), torch.zeros(1)])
@@ -246,29 +252,31 @@ def pad_sequence(
     length: int | None = None,
     pad_to_multiple_of: int | None = None,
 ) -> MaskedTensor:
-    """An alias of :func:`from_sequences` with torch's arguments: sequences of different length as one masked batch.
+    """An alias of :func:`from_sequences` with torch's arguments and torch's default, time first.
 
-    The shapes are torch's, too, so that a changed import changes no shape. New code uses :func:`from_sequences`, which
-    is batch first and takes more.
+    Changing the import from torch's function keeps all shapes. New code should use :func:`from_sequences`, which is
+    batch first and has more options.
 
     Args:
         sequences (list of Tensor): Tensors ``(T_i, ...)`` of any dtype, plain or masked, or anything that
-            :func:`masked_tensor` takes. Different dtypes are promoted.
-        batch_first (bool, optional): True gives ``(B, T, ...)``.
+            :func:`masked_tensor` accepts. Different dtypes are promoted.
+        batch_first (bool, optional): Whether the result is ``(B, T, ...)`` instead of ``(T, B, ...)``. Default: False.
         padding_value (float, optional): The masked-out data of the padding; no result depends on it.
-        padding_side (str, optional): ``"right"`` or ``"left"``: where the padding goes.
-        length (int, optional): The ``T`` of the batch.
+        padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``.
+        length (int, optional): The time size ``T`` of the batch.
         pad_to_multiple_of (int, optional): Round the largest ``T_i`` up to a multiple of this.
 
     Returns:
-        MaskedTensor: The batch ``(T, B, ...)`` with ``T`` the largest ``T_i`` unless ``length`` or
-        ``pad_to_multiple_of`` say more, in the dtype of the sequences.
+        MaskedTensor: The batch ``(T, B, ...)``, with ``T`` the largest ``T_i`` unless ``length`` or
+        ``pad_to_multiple_of`` is larger, in the dtype of the sequences.
 
     Raises:
-        TypeError: A sequence cannot be converted to a tensor, or ``length`` is not an int.
-        ValueError: Shapes differ after the first dimension, ``padding_side`` is not one of the allowed values, a
-            sequence is longer than ``length``, or both ``length`` and ``pad_to_multiple_of`` are given.
-        RuntimeError: a sparse tensor breaks the rules of its layout.
+        TypeError: A sequence cannot be converted to a tensor.
+        TypeError: ``length`` is not an int.
+        ValueError: Shapes differ after the first dimension.
+        ValueError: A sequence is longer than ``length``, or both ``length`` and ``pad_to_multiple_of`` are given.
+        ValueError: ``padding_side`` is neither ``"right"`` nor ``"left"``.
+        RuntimeError: A sparse tensor violates the invariants of its layout.
 
     Example:
         >>> mt.pad_sequence([torch.ones(2), torch.zeros(1)])
@@ -300,28 +308,28 @@ def from_nested(
     length: int | None = None,
     pad_to_multiple_of: int | None = None,
 ) -> MaskedTensor:
-    """A padded batch of the sequences of a nested tensor or a ``PackedSequence``, in which the padding is masked.
+    """A padded batch from a nested tensor or a ``PackedSequence``, with the padding masked.
 
-    Every dimension is as long as that of the longest component, but for time, if it is said how long that is. Gradients
-    flow back.
+    Each dimension is as long as the longest component; ``length`` sets the time dimension. Gradients flow back.
 
     Args:
         nested (Tensor): A nested tensor ``(B, *, ...)``, jagged or strided, of any dtype; or a ``PackedSequence``,
-            whose sequences come in the order in which they were given.
+            whose sequences keep their original order.
         packed (bool, optional): Store the batch without padding, as :func:`packed` does. The values of a jagged tensor
-            ``(B, T, ...)`` are taken as they are.
-        length (int, optional): The ``T`` of the batch.
+            ``(B, T, ...)`` are not copied.
+        length (int, optional): The time size ``T`` of the batch.
         pad_to_multiple_of (int, optional): Round the largest ``T`` up to a multiple of this.
 
     Returns:
         MaskedTensor: The batch ``(B, T, ...)``, in the dtype of ``nested``.
 
     Raises:
-        TypeError: ``nested`` is neither, or ``length`` is not an int.
-        ValueError: A nested tensor has no components, a sequence is longer than ``length``, or both ``length`` and
-            ``pad_to_multiple_of`` are given.
-        RuntimeError: a sparse tensor breaks the rules of its layout.
-        UnsupportedOpError: ``packed=True`` in compiled code.
+        TypeError: ``nested`` is neither a nested tensor nor a ``PackedSequence``.
+        TypeError: ``length`` is not an int.
+        ValueError: A sequence is longer than ``length``, or both ``length`` and ``pad_to_multiple_of`` are given.
+        ValueError: A nested tensor has no components.
+        RuntimeError: A sparse tensor violates the invariants of its layout.
+        UnsupportedOpError: ``packed=True`` is given in compiled code.
 
     Example:
         >>> parts = [torch.ones(2), torch.ones(1)]
@@ -372,26 +380,26 @@ def _runs(nested: Any, steps: Callable[[int], int]) -> Packed | None:
 def from_attention_mask(inputs: Any, attention_mask: Any = None, *, dim: int = 1) -> Any:
     """The output of a tokenizer or feature extractor, masked where its ``attention_mask`` is 0.
 
-    In a mapping, every tensor that has the mask's batch and time is masked, and the mask itself is left out. Of a mask
-    that is True at padding, such as ``src_key_padding_mask``, give ``~mask``. On the CPU, a row without a valid step
-    gives a UserWarning.
+    In a mapping, every tensor with the batch and time dimensions of the mask is masked, and ``attention_mask`` itself
+    is removed. For a mask that is True at padding, such as ``src_key_padding_mask``, pass ``~mask``. On the CPU, a
+    sequence without a valid step causes a UserWarning.
 
     Args:
         inputs (Tensor): Data ``(B, T, ...)`` of any dtype, or a mapping of such tensors.
-        attention_mask (Tensor, optional): ``(B, T)``, bool or the integers 0 and 1, 1 = valid; by default the
-            mapping's own.
-        dim (int, optional): The dimension of time, such as 2 for ``(B, C, T)``.
+        attention_mask (Tensor, optional): 1 = valid; ``(B, T)``, bool or the integers 0 and 1. By default, that of the
+            mapping.
+        dim (int, optional): The time dimension, such as 2 for ``(B, C, T)``.
 
     Returns:
-        MaskedTensor or dict: Data of the shape and dtype of ``inputs``, or a dict of them. A ``BatchEncoding``, or
-        another ``UserDict``, gives one of its own type, so that ``.to(device)`` works.
+        MaskedTensor or dict: Data of the shape and dtype of ``inputs``, or a dict of them. For a ``BatchEncoding`` or
+        another ``UserDict``, an object of the same type, so that ``.to(device)`` works.
 
     Raises:
-        TypeError: ``inputs`` is not a mapping and no mask is given, one of them cannot be converted to a tensor, or the
-            mask has floats.
-        ValueError: The mapping has no ``attention_mask``, or the mask has another batch or time than ``inputs``, or
-            holds other integers than 0 and 1.
-        RuntimeError: a sparse tensor breaks the rules of its layout.
+        TypeError: ``inputs`` is not a mapping and no ``attention_mask`` is given.
+        TypeError: ``inputs`` or the mask cannot be converted to a tensor, or the mask is floating point.
+        ValueError: The mapping has no ``attention_mask``.
+        ValueError: The mask has another batch or time size than ``inputs``, or holds integers other than 0 and 1.
+        RuntimeError: A sparse tensor violates the invariants of its layout.
 
     Example:
         >>> ids = torch.tensor([[5, 6, 7], [8, 0, 0]])

@@ -31,21 +31,22 @@ def from_documents(
     length: int | None = None,
     pad_to_multiple_of: int | None = None,
 ) -> MaskedTensor:
-    """The documents that lie one after the other in rows, as a batch with one sequence for each document.
+    """A batch with one sequence per document, from rows that hold several documents each.
 
-    Attention, convolutions and recurrent layers over the batch see each document alone, so a model needs no
-    block-diagonal mask. Documents come row by row, in order. Gradients flow back to ``rows``.
+    Attention, convolutions and recurrent layers process each document by itself, so a model needs no block-diagonal
+    mask. Documents keep their order, row by row. Gradients flow back to ``rows``. For code that keeps the rows, see
+    :func:`document_mask`.
 
     Args:
-        rows (Tensor): Rows ``(B, L, ...)`` of any dtype, plain or masked, or anything that :func:`masked_tensor` takes.
-            Steps of a masked tensor without a valid entry are padding, unless the ids are masked.
-        segment_ids (Tensor, optional): Integers ``(B, L)``: a document ends where the next number is another one. Where
-            they are masked is padding.
-        position_ids (Tensor, optional): Integers ``(B, L)`` in place of ``segment_ids``: the place of each step in its
-            document. A document ends where the next number is not one more.
-        packed (bool, optional): Store the batch without padding, as :func:`packed` does; the steps stay where they are.
-        padding_side (str, optional): ``"right"`` or ``"left"``: where the padding goes.
-        length (int, optional): The ``T`` of the batch.
+        rows (Tensor): Rows ``(B, L, ...)`` of any dtype, plain or masked, or anything that :func:`masked_tensor`
+            accepts. Steps without a valid entry are padding, unless the ids are masked.
+        segment_ids (Tensor, optional): The document of each step: integers ``(B, L)``; a document ends where the number
+            changes. Masked steps are padding.
+        position_ids (Tensor, optional): The position of each step in its document, instead of ``segment_ids``: integers
+            ``(B, L)``. A document ends where the next number is not one more.
+        packed (bool, optional): Store the batch without padding, as :func:`packed` does. The steps are not copied.
+        padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``.
+        length (int, optional): The time size ``T`` of the batch.
         pad_to_multiple_of (int, optional): Round the longest document up to a multiple of this.
 
     Returns:
@@ -53,11 +54,13 @@ def from_documents(
 
     Raises:
         TypeError: The ids are not integers, or ``rows`` cannot be converted to a tensor.
-        ValueError: None or both of the ids are given, they have another shape than the first two dimensions of
-            ``rows``, ``padding_side`` is not one of the allowed values, a document is longer than ``length``, or both
-            ``length`` and ``pad_to_multiple_of`` are given.
-        RuntimeError: A sparse tensor breaks the rules of its layout.
-        UnsupportedOpError: It is called in compiled code that does not leave it to eager code.
+        ValueError: Neither or both of ``segment_ids`` and ``position_ids`` are given.
+        ValueError: The shape of the ids is not that of the first two dimensions of ``rows``.
+        ValueError: A document is longer than ``length``, or both ``length`` and ``pad_to_multiple_of`` are given.
+        ValueError: ``padding_side`` is neither ``"right"`` nor ``"left"``.
+        RuntimeError: A sparse tensor violates the invariants of its layout.
+        UnsupportedOpError: It is called in compiled code where graph breaks are not allowed (``fullgraph=True``,
+            export).
 
     Example:
         >>> row = torch.tensor([[1, 2, 3, 4, 5, 6]])
@@ -66,8 +69,8 @@ def from_documents(
                        [ 4,  5, --],
                        [ 6, --, --]], valid=6/9)
 
-    See Also:
-        :func:`document_mask`, for code that keeps the rows.
+    See also:
+        :func:`document_mask`.
     """
     check_side(padding_side)
     if current_trace() is not None:
@@ -101,32 +104,37 @@ def from_documents(
 
 
 def document_mask(segment_ids: Any = None, *, position_ids: Any = None, is_causal: bool = False) -> Tensor:
-    """The block-diagonal attention mask of rows that hold several documents: which step each step may see.
+    """The block-diagonal attention mask of packed documents: which step each step may attend to.
 
-    ``mask[b, 0, i, j]`` is True if steps ``i`` and ``j`` of row ``b`` belong to one document. It is the ``attn_mask``
-    of ``torch.nn.functional.scaled_dot_product_attention``, and the 4-D ``attention_mask`` that the models of
-    transformers take. It has ``L * L`` entries for each row: :func:`from_documents` needs none.
+    ``mask[b, 0, i, j]`` is True if steps ``i`` and ``j`` of row ``b`` belong to the same document. It is the
+    ``attn_mask`` of ``torch.nn.functional.scaled_dot_product_attention`` and the 4-D ``attention_mask`` of transformers
+    models. It has ``L * L`` entries per row; :func:`from_documents` needs no such mask.
 
     Args:
-        segment_ids (Tensor, optional): Integers ``(B, L)``, or ``(L,)`` of one row: a document ends where the next
-            number is another one. A masked step is padding, which sees nothing, and which nothing sees.
-        position_ids (Tensor, optional): Integers ``(B, L)`` or ``(L,)`` in place of ``segment_ids``: the place of each
-            step in its document. A document ends where the next number is not one more.
-        is_causal (bool, optional): A step sees no later one.
+        segment_ids (Tensor, optional): The document of each step: integers ``(B, L)``, or ``(L,)`` for one row; a
+            document ends where the number changes. Masked steps are padding, which attends to nothing and is not
+            attended to.
+        position_ids (Tensor, optional): The position of each step in its document, instead of ``segment_ids``: integers
+            ``(B, L)`` or ``(L,)``. A document ends where the next number is not one more.
+        is_causal (bool, optional): Let a step attend to no later step. Default: False.
 
     Returns:
-        Tensor: A plain bool mask ``(B, 1, L, L)``, or ``(1, L, L)`` of one row; True = may be seen.
+        Tensor: A plain bool mask ``(B, 1, L, L)``, or ``(1, L, L)`` for one row; True = may attend.
 
     Raises:
         TypeError: The ids are not integers.
-        ValueError: None or both of the ids are given, or they have another number of dimensions.
-        RuntimeError: A sparse tensor breaks the rules of its layout.
+        ValueError: Neither or both of ``segment_ids`` and ``position_ids`` are given, or they have another number of
+            dimensions.
+        RuntimeError: A sparse tensor violates the invariants of its layout.
 
     Example:
         >>> mt.document_mask(torch.tensor([7, 7, 4]), is_causal=True).int()
         tensor([[[1, 0, 0],
                  [1, 1, 0],
                  [0, 0, 1]]], dtype=torch.int32)
+
+    See also:
+        :func:`from_documents`.
 
     References:
         ``transformers.masking_utils`` finds documents in ``position_ids`` in the same way.

@@ -29,28 +29,28 @@ from .unbatch import steps_of_runs
 
 @takes_axis
 def cat(tensors: Sequence[Any], dim: int = 0, *, padding_side: str = "right") -> MaskedTensor:
-    """Tensors concatenated along ``dim``, padded to the largest along the others; :func:`join` makes longer sequences.
+    """Batches stacked along ``dim``, the shorter ones padded to the longest; ``join`` appends along time instead.
 
-    It is ``torch.cat`` for batches of different padded length: the padding is masked. Packed batches stay packed, and
-    their padding is never made. Gradients flow back.
+    This is ``torch.cat`` for batches of different padded lengths; the new padding is masked. Packed batches stay
+    packed, and no padded tensor is allocated. Gradients flow back.
 
     Args:
-        tensors (list of Tensor): Strided tensors of any shape and dtype, with the same number of dimensions: masked,
-            packed or plain ones, or anything that :func:`masked_tensor` takes. Different dtypes are promoted.
-        dim (int, optional): The dimension to join along. ``axis`` is the same.
-        padding_side (str, optional): ``"right"`` or ``"left"``: where the padding goes.
+        tensors (list of Tensor): Strided tensors of any shape and dtype with the same number of dimensions: masked,
+            packed or plain, or anything that :func:`masked_tensor` accepts. Different dtypes are promoted.
+        dim (int, optional): The dimension to concatenate along. ``axis`` is accepted as well.
+        padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``.
 
     Returns:
-        MaskedTensor: Its shape has their sizes added up along ``dim``, and along each other the largest; its dtype is
-        theirs, promoted. It is packed if all of them are, and joined along the batch, or along what else ``torch.cat``
-        keeps packed.
+        MaskedTensor: The shape has the sum of the sizes along ``dim`` and the largest size along every other dimension;
+        the dtype is the promoted one. It is packed if all ``tensors`` are and ``dim`` is one that ``torch.cat`` keeps
+        packed, such as the batch.
 
     Raises:
         TypeError: One of ``tensors`` cannot be converted to a tensor.
-        ValueError: There are no tensors, they have different numbers of dimensions or none, or ``padding_side`` is
-            not one of the allowed values.
+        ValueError: There are no tensors, or their numbers of dimensions are 0 or differ.
+        ValueError: ``padding_side`` is neither ``"right"`` nor ``"left"``.
         IndexError: ``dim`` is out of range.
-        RuntimeError: A sparse tensor breaks the rules of its layout.
+        RuntimeError: A sparse tensor violates the invariants of its layout.
         UnsupportedOpError: A tensor is sparse.
 
     Example:
@@ -110,30 +110,32 @@ def _cat_packed(tensors: Sequence[Any], dim: int, side: str) -> MaskedTensor | N
 
 @takes_axis
 def join(*batches: MaskedTensor, dim: int = 1, padding_side: str = "right") -> MaskedTensor:
-    """Longer sequences: sequence ``i`` of the first batch, then sequence ``i`` of the next; :func:`cat` stacks batches.
+    """A batch in which sequence ``i`` of each batch follows sequence ``i`` of the one before; ``cat`` stacks batches.
 
-    No padding is left between them. Prompts that are padded on the left and answers that are padded on the right make
-    whole sequences so. Gradients flow back.
+    No padding is left in between, so left-padded prompts and right-padded answers become whole sequences. Gradients
+    flow back.
 
     Args:
-        *batches (MaskedTensor): Strided batches ``(B, T, ...)`` of any dtype, with the same ``B`` and features. Each
-            sequence is one run of valid steps, padded on either side; or the batch is packed with its lengths, and any
-            step may be missing. A plain tensor has no padding.
-        dim (int, optional): The dimension of time. ``axis`` is the same.
-        padding_side (str, optional): ``"right"`` or ``"left"``: where the padding of the result goes.
+        *batches (MaskedTensor): Strided batches ``(B, T, ...)`` of any dtype with the same ``B`` and features. Each
+            sequence is one run of valid steps, padded on either side, unless the batch is packed with its lengths; a
+            plain tensor has no padding.
+        dim (int, optional): The time dimension. ``axis`` is accepted as well.
+        padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``.
 
     Returns:
-        MaskedTensor: The batch ``(B, T, ...)``, with ``T`` the longest sum of lengths, in the dtype of all. It is
-        packed if all of them are.
+        MaskedTensor: The batch ``(B, T, ...)``, with ``T`` the longest sum of lengths, in the promoted dtype; packed if
+        all ``batches`` are.
 
     Raises:
         TypeError: A batch is not a tensor.
-        ValueError: There is no batch, one is not a strided ``(B, T, ...)``, their shapes differ in a dimension other
-            than time, a sequence has masked steps between valid ones, or was packed with a length that an op did not
-            keep; or ``padding_side`` is not one of the allowed values.
-        IndexError: ``dim`` is out of range.
-        RuntimeError: A sparse tensor breaks the rules of its layout.
-        UnsupportedOpError: It is called in compiled code that does not leave it to eager code.
+        ValueError: There is no batch, or one is not a strided ``(B, T, ...)``.
+        ValueError: Shapes differ in a dimension other than time.
+        ValueError: A sequence has masked steps between valid ones.
+        ValueError: A batch was packed with its lengths, and an op has dropped them.
+        ValueError: ``padding_side`` is neither ``"right"`` nor ``"left"``.
+        RuntimeError: A sparse tensor violates the invariants of its layout.
+        UnsupportedOpError: It is called in compiled code where graph breaks are not allowed (``fullgraph=True``,
+            export).
 
     Example:
         >>> a = mt.from_sequences([torch.ones(2), torch.ones(1)])

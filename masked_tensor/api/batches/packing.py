@@ -33,40 +33,42 @@ def packed(
     padding_side: str = "right",
     capacity: int | None = None,
 ) -> MaskedTensor:
-    """The same masked tensor, stored without padding; a gap counts as padding unless ``lengths`` are given.
+    """The same masked tensor, stored without padding; without ``lengths``, masked steps count as padding.
 
-    ``from_sequences(packed=True)`` keeps gaps: it stores every step of each sequence.
-    Values, validity, dtype and gradients stay as they are.
+    Values, validity, dtype and gradients do not change. It takes less memory, and ops with a packed rule take less
+    time. Other ops convert to the padded layout and return the same result; ``masked_tensor.extend.packing_report()``
+    lists them. Packing reads the number of valid steps, which waits for the device.
 
-    It takes less memory, and ops that have a packed rule take less time. Ops without one convert to the padded layout,
-    and give the same result; ``masked_tensor.extend.packing_report()`` names them. The number of valid steps is read
-    for it, which waits for the device.
+    Gaps count as padding as well. To store them as missing steps, pass ``lengths`` or use
+    ``from_sequences(packed=True)``.
 
     Args:
         x (MaskedTensor): A strided tensor of two dimensions or more, such as ``(B, T, ...)``, of any dtype.
-        dims (tuple of int, optional): The batch dimension and the time dimension. Of each step with a valid entry all
-            features are stored.
-        like (MaskedTensor, optional): A packed tensor of any dtype that has ``x``'s shape in ``dims``. The steps that
-            it stores are stored, too, so that ops on both need no comparison.
-        lengths (Tensor or str, optional): How many steps of each sequence exist: integers ``(B,)``, or a list of int.
-            All of them are stored, also those that are missing, and the result knows its :meth:`lengths`. ``"full"``:
-            nothing is padding.
-        padding_side (str, optional): ``"right"`` or ``"left"``: where the padding is that ``lengths`` leave.
-        capacity (int, optional): How many steps are stored, whatever number is valid: the valid ones, and masked ones
-            for the rest. Sizes then do not change from batch to batch, and compiled code may call it.
-            A batch that has no more places stores all of them.
+        dims (tuple of int, optional): The batch dimension and the time dimension. All features of a step with a valid
+            entry are stored.
+        like (MaskedTensor, optional): A packed tensor of any dtype with ``x``'s shape in ``dims``. Its stored steps are
+            stored here, so that ops on both need no comparison.
+        lengths (Tensor or str, optional): The number of steps of each sequence: integers ``(B,)`` or a list of int;
+            ``"full"`` if there is no padding. All of them are stored, even missing ones, and the result keeps them as
+            its :meth:`lengths`.
+        padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``.
+        capacity (int, optional): Store exactly this many steps: the valid ones, and masked ones for the rest. Sizes
+            then do not change from batch to batch, and compiled code may call it.
 
     Returns:
-        MaskedTensor: A tensor of ``x``'s shape and dtype, whose ``is_packed`` is True. ``x`` itself if it is packed, or
+        MaskedTensor: A tensor of ``x``'s shape and dtype, whose ``is_packed`` is True; ``x`` itself if it is packed or
         has no elements.
 
     Raises:
         TypeError: ``x`` is not a MaskedTensor, or ``lengths`` or ``capacity`` are not integers.
-        ValueError: ``x`` is sparse, ``dims`` are not two of its dimensions, ``like`` is not packed, or it does not
-            store a step that is valid in ``x``; ``lengths`` are given besides ``like``, are not one number from 0 to T
-            for each sequence, or contradict those of a packed ``x``; or a step past an end is valid. More steps are
-            valid than ``capacity``, which is below 1, or given besides ``like`` or ``lengths``.
-        RuntimeError: More steps are valid than ``capacity``, on a GPU or in compiled code.
+        ValueError: ``x`` is sparse, or ``dims`` are not two of its dimensions.
+        ValueError: ``capacity`` is below 1, or below the number of valid steps.
+        ValueError: ``lengths`` are not one number from 0 to T for each sequence, or differ from those of a packed
+            ``x``.
+        ValueError: A step past the end of its sequence is valid.
+        ValueError: ``like`` is not packed, or does not store a step that is valid in ``x``.
+        ValueError: ``like`` is given with ``lengths`` or ``capacity``, or these two together.
+        RuntimeError: ``capacity`` is below the number of valid steps, on a GPU or in compiled code.
         UnsupportedOpError: It is called in compiled code without a ``capacity``.
 
     Example:
@@ -235,14 +237,16 @@ def pack_list(
 
 
 def unpacked(x: MaskedTensor) -> MaskedTensor:
-    """The same masked tensor, stored with its padding again: the same values, validity, dtype and gradients.
+    """The same masked tensor, stored with its padding: the inverse of :func:`packed`.
+
+    Values, validity, dtype and gradients do not change.
 
     Args:
         x (MaskedTensor): Any shape and dtype, packed or not.
 
     Returns:
-        MaskedTensor: A tensor of ``x``'s shape and dtype, whose ``is_packed`` is False, as that of its views and of all
-        results of ops on it. ``x`` itself if it never was packed; a view of ``x`` if a write has unpacked it.
+        MaskedTensor: A tensor of ``x``'s shape and dtype, whose ``is_packed`` is False, as for its views and the
+        results of ops on it. ``x`` itself if it was never packed; a view of ``x`` if a write has unpacked it.
 
     Raises:
         TypeError: ``x`` is not a MaskedTensor.
@@ -271,9 +275,9 @@ def unpacked(x: MaskedTensor) -> MaskedTensor:
 
 
 def is_packed(x: MaskedTensor) -> bool:
-    """Whether the tensor is stored without its padding, as :meth:`packed` makes it.
+    """Whether the tensor is stored without padding, as by :meth:`packed`.
 
-    It is False once a write has unpacked the tensor; the results of ops on it are packed again.
+    It is False after a write that unpacks the tensor; results of ops on it are packed again.
 
     Example:
         >>> x = mt.from_lengths(torch.ones(2, 3), [3, 1])

@@ -28,24 +28,26 @@ from .packing import steps_of_batch, with_known_lengths
 
 @takes_axis
 def lengths(x: MaskedTensor, dim: int = 1) -> Tensor:
-    """The number of steps of every sequence of a batch; missing steps at an end count as padding.
+    """The number of steps of each sequence in a batch.
 
-    A batch that was packed with its lengths knows them, whatever is missing. Where an op did not keep them it raises.
+    Masked steps at the ends of a sequence count as padding, unless the batch was packed with its lengths: then these
+    are returned.
 
     Args:
         x (MaskedTensor): A strided batch of sequences ``(B, T, ...)`` of any dtype, each one run of valid steps, padded
             on either side; or packed with its lengths.
-        dim (int, optional): The dimension of time.
+        dim (int, optional): The time dimension.
 
     Returns:
         Tensor: A plain int64 tensor of shape ``(B,)``.
 
     Raises:
         TypeError: ``x`` is not a MaskedTensor.
-        ValueError: ``x`` is not a strided batch ``(B, T, ...)``, a sequence has masked steps between valid ones, or a
-            step is partly valid; or ``x`` was packed with its lengths, which an op did not keep.
-        IndexError: ``dim`` is out of range.
-        UnsupportedOpError: It is called in compiled code that does not leave it to eager code.
+        ValueError: ``x`` is not a strided batch ``(B, T, ...)``.
+        ValueError: A sequence has masked steps between valid ones, or a step is partly valid.
+        ValueError: ``x`` was packed with its lengths, and an op has dropped them.
+        UnsupportedOpError: It is called in compiled code where graph breaks are not allowed (``fullgraph=True``,
+            export).
 
     Example:
         >>> mt.masked_tensor([[1.0, 2.0], [3.0, None]]).lengths()
@@ -64,30 +66,33 @@ def unpad(
     lengths: Tensor | Sequence[int] | str | None = None,
     padding_side: str = "right",
 ) -> list[Tensor]:
-    """The sequences of a batch, unpadded; unless ``lengths`` are given, missing steps at an end count as padding.
+    """The sequences of a batch as a list of tensors without padding.
 
-    Gradients flow back.
+    Without ``lengths``, masked steps at the ends of a sequence count as padding. Gradients flow back.
 
     Args:
-        x (MaskedTensor): A strided batch of sequences ``(B, T, ...)`` of any dtype. Without ``lengths`` each is one run
-            of valid steps, padded on either side, or ``x`` is packed with its lengths.
-        dim (int, optional): The dimension of time.
-        lengths (Tensor or str, optional): How many steps of each sequence exist: integers ``(B,)``, or a list of int.
-            ``"full"``: nothing is padding.
-        padding_side (str, optional): ``"right"`` or ``"left"``: where the padding is that ``lengths`` leave.
+        x (MaskedTensor): A strided batch of sequences ``(B, T, ...)`` of any dtype. Without ``lengths``, each is one
+            run of valid steps, padded on either side, unless ``x`` is packed with its lengths.
+        dim (int, optional): The time dimension.
+        lengths (Tensor or str, optional): The number of steps of each sequence: integers ``(B,)`` or a list of int;
+            ``"full"`` if there is no padding.
+        padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``.
 
     Returns:
-        list of Tensor: ``B`` tensors ``(T_i, ...)`` in ``x``'s dtype: masked ones with ``lengths``, or of a tensor that
-        was packed with them, else plain ones.
+        list of Tensor: ``B`` tensors ``(T_i, ...)`` in ``x``'s dtype; masked if ``lengths`` are given or ``x`` was
+        packed with them, otherwise plain.
 
     Raises:
         TypeError: ``x`` is not a MaskedTensor, or ``lengths`` are not integers.
-        ValueError: ``x`` is not a strided batch ``(B, T, ...)``; without ``lengths``, a sequence has masked steps
-            between valid ones, or a step is partly valid; ``lengths`` are not one number from 0 to T for each sequence,
-            or contradict those of a packed ``x``; a step past an end is valid; or ``x`` was packed with its lengths,
-            which an op did not keep.
-        IndexError: ``dim`` is out of range.
-        UnsupportedOpError: It is called in compiled code that does not leave it to eager code.
+        ValueError: ``x`` is not a strided batch ``(B, T, ...)``.
+        ValueError: A sequence has masked steps between valid ones, or a step is partly valid, and no ``lengths`` are
+            given.
+        ValueError: ``lengths`` are not one number from 0 to T for each sequence, or differ from those of a packed
+            ``x``.
+        ValueError: A step past the end of its sequence is valid.
+        ValueError: ``x`` was packed with its lengths, and an op has dropped them.
+        UnsupportedOpError: It is called in compiled code where graph breaks are not allowed (``fullgraph=True``,
+            export).
 
     Example:
         >>> mt.masked_tensor([[1.0, 2.0], [None, 4.0]]).unpad()
@@ -140,30 +145,31 @@ def to_nested(
     lengths: Tensor | Sequence[int] | str | None = None,
     padding_side: str = "right",
 ) -> Tensor:
-    """A nested tensor, ``torch.jagged``, of the sequences of a batch; missing steps at an end count as padding.
+    """A nested tensor (``torch.jagged``) of the sequences of a batch.
 
-    A nested tensor has no mask: with ``lengths``, or of a batch that was packed with its lengths, all steps that exist
-    must be valid. Gradients flow back. Those of one packed batch share their offsets, without which torch does not add
-    them.
+    Without ``lengths``, masked steps at the ends of a sequence count as padding. A nested tensor has no mask: all steps
+    within ``lengths``, or within those of a packed batch, must be valid. Gradients flow back. Nested tensors of one
+    packed batch share their offsets, so that torch can add them.
 
     Args:
         x (MaskedTensor): A strided batch of sequences ``(B, T, ...)`` of any dtype, each one run of valid steps, padded
             on either side.
-        dim (int, optional): The dimension of time.
-        lengths (Tensor or str, optional): How many steps of each sequence exist: integers ``(B,)``, or a list of int.
-            ``"full"``: nothing is padding.
-        padding_side (str, optional): ``"right"`` or ``"left"``: where the padding is that ``lengths`` leave.
+        dim (int, optional): The time dimension.
+        lengths (Tensor or str, optional): The number of steps of each sequence: integers ``(B,)`` or a list of int;
+            ``"full"`` if there is no padding.
+        padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``.
 
     Returns:
         Tensor: A nested tensor of shape ``(B, *, ...)`` in ``x``'s dtype.
 
     Raises:
         TypeError: ``x`` is not a MaskedTensor, or ``lengths`` are not integers.
-        ValueError: ``x`` is not a strided batch ``(B, T, ...)``, a sequence has masked steps between valid ones, or a
-            step is partly valid; ``lengths`` are not one number from 0 to T for each sequence, or a step within them is
-            masked, or one past an end valid.
-        IndexError: ``dim`` is out of range.
-        UnsupportedOpError: It is called in compiled code that does not leave it to eager code.
+        ValueError: ``x`` is not a strided batch ``(B, T, ...)``.
+        ValueError: A sequence has masked steps between valid ones, or a step is partly valid.
+        ValueError: ``lengths`` are not one number from 0 to T for each sequence.
+        ValueError: A step within ``lengths`` is masked, or one past them is valid.
+        UnsupportedOpError: It is called in compiled code where graph breaks are not allowed (``fullgraph=True``,
+            export).
 
     Example:
         >>> mt.masked_tensor([[1.0, 2.0], [3.0, None]]).to_nested().offsets()
@@ -204,25 +210,27 @@ def _refuse_gaps(x: MaskedTensor, dim: int, lengths: Any, side: str) -> None:
 
 
 def to_packed_sequence(x: MaskedTensor, enforce_sorted: bool = True) -> PackedSequence:
-    """A ``PackedSequence`` of the sequences of a batch, with torch's default for sorting.
+    """A ``PackedSequence`` of the sequences of a batch, as ``torch.nn.utils.rnn.pack_sequence`` returns.
 
     Gradients flow back.
 
     Args:
         x (MaskedTensor): A strided batch of sequences ``(B, T, ...)`` of any dtype, each one run of valid steps, padded
             on either side.
-        enforce_sorted (bool, optional): Expect the longest sequence first and none longer than the one before it; False
-            takes them in any order.
+        enforce_sorted (bool, optional): Require sequences in order of decreasing length, torch's default; False accepts
+            any order.
 
     Returns:
         PackedSequence: The sequences, in ``x``'s dtype.
 
     Raises:
         TypeError: ``x`` is not a MaskedTensor.
-        ValueError: ``x`` is not a strided batch ``(B, T, ...)``, a sequence has masked steps between valid ones, or a
-            step is valid in part.
-        RuntimeError: A sequence has no steps, or ``enforce_sorted`` is True and the sequences are in another order.
-        UnsupportedOpError: It is called in compiled code that does not leave it to eager code.
+        ValueError: ``x`` is not a strided batch ``(B, T, ...)``.
+        ValueError: A sequence has masked steps between valid ones, or a step is partly valid.
+        RuntimeError: A sequence has no steps.
+        RuntimeError: ``enforce_sorted`` is True and the sequences are in another order.
+        UnsupportedOpError: It is called in compiled code where graph breaks are not allowed (``fullgraph=True``,
+            export).
 
     Example:
         >>> mt.masked_tensor([[1.0, 2.0], [3.0, None]]).to_packed_sequence().batch_sizes

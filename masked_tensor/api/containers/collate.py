@@ -27,38 +27,41 @@ def collate(
     pad_to_multiple_of: int | Mapping[Any, int] | None = None,
     capacity: int | Mapping[Any, int] | None = None,
 ) -> Any:
-    """A batch for a ``DataLoader``: samples of different length are padded, and the padding is masked.
+    """A batch for a ``DataLoader``: samples of different lengths are padded, and the padding is masked.
 
-    Samples are tensors, arrays, numbers, lists of numbers, or dicts, tuples and lists of these, nested as one likes.
-    Arrays of one dimension or more always become masked tensors ``(B, ...)``, each dimension as long as the longest.
-    Scalars become a plain tensor, or a masked one if one is None. Texts stay a list.
+    Samples are tensors, arrays, numbers, lists of numbers, or dicts, tuples and lists of these, nested to any depth.
+    Arrays of at least one dimension always become masked tensors ``(B, ...)``, with each dimension as long as the
+    longest. Scalars become a plain tensor, or a masked one if one is None. Strings stay a list.
 
-    Give a DataLoader other arguments by ``collate_fn=partial(mt.collate, padding_side="left")``.
+    To set options in a DataLoader, pass ``collate_fn=partial(mt.collate, padding_side="left")``.
 
     Args:
         batch (list): The samples.
-        dim (int, optional): The only dimension of a sample that may differ; by default any may.
-        padding_side (str, optional): ``"right"`` or ``"left"``: where the padding goes.
-        packed (bool, optional): Store batches without padding, as :func:`packed` does. The padding is never made where
+        dim (int, optional): The only dimension in which samples may differ. Default: any.
+        padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``.
+        packed (bool, optional): Store batches without padding, as :func:`packed` does. No padded tensor is allocated if
             only the first dimension of samples differs.
-        length (int or dict, optional): How long dimension ``dim`` of all samples becomes, by default the first: the
-            batch has ``T = length``, for code that is compiled for one shape. A dict says it for each key of the
-            samples; those that it does not name are as long as their longest.
-        pad_to_multiple_of (int or dict, optional): Round that length up to a multiple of this.
-        capacity (int or dict, optional): Store exactly this many steps of a batch of two dimensions or more, however
-            many are valid, as :func:`packed` does with ``capacity``.
+        length (int or dict, optional): The size ``T`` of dimension ``dim``, by default the first, for code that is
+            compiled for one shape. A dict sets it by key; other keys are as long as their longest sample.
+        pad_to_multiple_of (int or dict, optional): Round the size of that dimension up to a multiple of this.
+        capacity (int or dict, optional): Store exactly this many steps of each batch with at least two dimensions, as
+            :func:`packed` does with ``capacity``.
 
     Returns:
-        Any: A batch, built as the samples are.
+        Any: A batch with the structure of the samples.
 
     Raises:
-        TypeError: ``batch`` is not a sequence, or a sample is of a kind that ``default_collate`` does not know either,
-            or ``length`` or ``capacity`` is not an int, or a dict where samples are none.
-        ValueError: ``batch`` is empty, samples differ along another dimension than ``dim``, dicts have different keys,
-            ``padding_side`` is not one of the allowed values, a sample is longer than ``length``, or both ``length``
-            and ``pad_to_multiple_of`` are given; ``capacity`` is below 1, or more steps are valid.
-        RuntimeError: a sparse tensor breaks the rules of its layout. More steps are valid than ``capacity``, on a GPU.
-        UnsupportedOpError: ``packed=True`` in compiled code.
+        TypeError: ``batch`` is not a sequence.
+        TypeError: A sample is of a type that ``default_collate`` does not support either.
+        TypeError: ``length`` or ``capacity`` is not an int, or is a dict while samples are not.
+        ValueError: ``batch`` is empty.
+        ValueError: Samples differ in a dimension other than ``dim``, or dicts have different keys.
+        ValueError: A sample is longer than ``length``, or both ``length`` and ``pad_to_multiple_of`` are given.
+        ValueError: ``padding_side`` is neither ``"right"`` nor ``"left"``.
+        ValueError: ``capacity`` is below 1, or below the number of valid steps.
+        RuntimeError: A sparse tensor violates the invariants of its layout.
+        RuntimeError: ``capacity`` is below the number of valid steps, on a GPU.
+        UnsupportedOpError: ``packed=True`` is given in compiled code.
 
     Example:
         >>> mt.collate([{"x": torch.ones(2), "y": 1}, {"x": torch.ones(1), "y": 0}])

@@ -29,24 +29,25 @@ SUMS = (
 def save_file(
     tensors: Mapping[str, Tensor], filename: str | PathLike[str], metadata: Mapping[str, str] | None = None
 ) -> None:
-    """Writes a ``state_dict`` that may hold masked tensors into a safetensors file.
+    """Save a ``state_dict`` that may contain masked tensors to a safetensors file.
 
-    A masked tensor ``weight`` becomes two entries: ``weight``, 0 where it is masked, and ``weight.mask``, which is as
-    small as the mask is in memory. The file's metadata says under ``"masked_tensor"`` which belong together, and keeps
-    a checksum of each entry, which :func:`load_file` compares. Any reader of safetensors reads both.
+    A masked tensor ``weight`` becomes two entries: ``weight``, which is 0 where it is masked, and ``weight.mask``, as
+    small as the mask is in memory. The metadata list these pairs under ``"masked_tensor"`` and hold a checksum of each
+    entry, which :func:`load_file` verifies. Any safetensors reader can read both entries.
 
-    The file is written beside ``filename`` and then takes its name: after an error, a full disk or an interrupt, what
-    was there before is there.
+    The file is written under a temporary name and then renamed, so that an error, a full disk or an interrupt leaves
+    the old file unchanged.
 
     Args:
-        tensors (dict): Names and tensors, plain or masked, of any shape and dtype.
+        tensors (dict): Tensors by name, plain or masked, of any shape and dtype.
         filename (str): The path of the file.
-        metadata (dict, optional): Texts that the file keeps by name.
+        metadata (dict, optional): Strings by name to store in the file.
 
     Raises:
         ImportError: safetensors is not installed.
         TypeError: ``tensors`` is not a dict of tensors.
-        ValueError: A masked tensor is sparse, or the name of its mask is that of another tensor.
+        ValueError: A masked tensor is sparse.
+        ValueError: The name of a mask is also the name of another tensor.
 
     Example:
         >>> weights = {"weight": mt.masked_tensor([1.0, None])}
@@ -89,22 +90,25 @@ def save_file(
 
 @names_arguments
 def load_file(filename: str | PathLike[str], device: str | torch.device = "cpu") -> dict[str, Tensor]:
-    """The tensors of a safetensors file, masked where :func:`save_file` wrote masked ones.
+    """The tensors of a safetensors file, masked where :func:`save_file` saved masked ones.
+
+    Files without checksums are accepted.
 
     Args:
         filename (str): The path of the file.
-        device (str, optional): Where the tensors are put.
+        device (str, optional): The device of the tensors. Default: the CPU.
 
     Returns:
-        dict: Names and tensors, plain or masked, of the shapes and dtypes that were saved.
+        dict: Tensors by name, plain or masked, of the saved shapes and dtypes.
 
     Raises:
-        ImportError: safetensors is not installed.
         FileNotFoundError: There is no such file.
-        TypeError: The file's mask of a tensor is not bool.
-        ValueError: The file's mask of a tensor does not fit its data, or the file's metadata do not name its masks, or
-            an entry is not that of its checksum. Files without checksums are read, too.
-        RuntimeError: A sparse tensor breaks the rules of its layout.
+        ImportError: safetensors is not installed.
+        TypeError: The mask of a tensor in the file is not bool.
+        ValueError: The mask of a tensor in the file does not fit its data.
+        ValueError: The metadata of the file do not name its masks.
+        ValueError: A tensor does not match its checksum.
+        RuntimeError: A sparse tensor violates the invariants of its layout.
 
     Example:
         >>> mt.load_file("model.safetensors")  # doctest: +SKIP

@@ -24,21 +24,23 @@ _READERS: dict[type | str, Reader] = {}
 
 
 def register_container(*kinds: type | str) -> Callable[[Reader], Reader]:
-    """Decorator that registers a function as the reader of a container, for everything that takes data.
+    """Decorator that registers a function as the reader of a container class, for everything that accepts data.
 
-    The function gets the container and returns ``(values, valid)``: the values, as anything that
-    :func:`~masked_tensor.masked_tensor` takes, and which of them are valid, or None if the values say it. Containers in
-    a list are read, too. A reader also serves derived classes. A class that is registered again has the new reader.
+    The function receives the container and returns ``(values, valid)``: the values, as anything that
+    :func:`~masked_tensor.masked_tensor` accepts, and a mask of the valid ones, or None if the values define it.
+    Containers in a list are read as well. A reader also applies to derived classes. Registering a class again replaces
+    its reader.
 
     Args:
         *kinds (type or str): Classes, or ``"library.Class"`` for a class of a library that need not be imported: the
-            first part of its module's path, and its name.
+            first part of its module path, and its name.
 
     Returns:
-        callable: The decorator, which gives the function back.
+        callable: The decorator, which returns the function unchanged.
 
     Raises:
-        TypeError: A kind is neither a class nor such a name, or it is a class of tensors or one of Python's own.
+        TypeError: A kind is neither a class nor such a name.
+        TypeError: A kind is a tensor class or a built-in class.
 
     Example:
         >>> from masked_tensor.extend import register_container

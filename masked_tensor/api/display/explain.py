@@ -18,21 +18,21 @@ _HOME = {op: family.__name__ for family in FAMILIES for op in family.OPS}
 def explain(op: Any, *inputs: Any, **keywords: Any) -> str:
     """What an operator means for masked tensors, and which rule computes it, as text.
 
-    What is made of several operators says which; the first three are explained. With inputs the operator is called on
-    them, to see which kernel serves, and why another does not.
+    For a function or module that calls several operators, they are listed, and the first three are explained. With
+    inputs, the operator is called on them to find which kernel is used, and why another is not.
 
     Args:
         op (Any): A name (``"add"``, ``"F.relu"``, ``"x.sum"``, ``"@"``, ``"aten::add.Tensor"``, ``"mylib::scale"``), a
             function (``torch.einsum``), or a module or its class (``nn.Conv1d``).
-        *inputs (Any): What the function or module is called with.
-        **keywords (Any): The same, by name.
+        *inputs (Any): Arguments to call the function or module with.
+        **keywords (Any): Keyword arguments to call it with.
 
     Returns:
         str: The schema, the meaning, the rule, and the packed and sparse rule of each operator.
 
     Raises:
-        TypeError: There are inputs, and ``op`` is nothing that can be called on them.
-        KeyError: Nothing is known under that name; the error lists names that come close.
+        TypeError: Inputs are given, and ``op`` cannot be called on them.
+        KeyError: The name is unknown. The error lists similar names.
 
     Example:
         >>> print(mt.explain("add.Tensor").splitlines()[0])

@@ -29,24 +29,24 @@ def missing(
 ) -> "Axes":
     """A picture of a table or batch in which valid entries are dark and masked ones light.
 
-    Each row of a table is a line, beside which stands the share of it that is valid. A step of a batch that is valid in
-    part is grey.
+    Each row of a table is a line, with its valid share beside it. A partly valid step of a batch is grey.
 
     Args:
         x (MaskedTensor): A table ``(rows, columns)`` or a batch ``(B, T, ...)`` of any dtype.
         names (list of str, optional): Labels for the columns.
-        sort (str, optional): ``"ascending"`` or ``"descending"``: order rows by how much of them is valid.
-        dim (int, optional): The dimension of a batch that is drawn as columns, such as time.
-        completeness (bool, optional): Draw the share that is valid beside the picture.
-        ax (matplotlib Axes, optional): Where to draw; by default the current axes.
+        sort (str, optional): Sort rows by their valid share: ``"ascending"`` or ``"descending"``. Default: not sorted.
+        dim (int, optional): The dimension of a batch to draw as columns, such as time.
+        completeness (bool, optional): Draw the valid share beside the picture.
+        ax (matplotlib Axes, optional): The axes to draw on. Default: the current axes.
 
     Returns:
         matplotlib Axes: The axes of the picture.
 
     Raises:
-        ImportError: matplotlib is not installed, and there is no ``ax``.
-        TypeError: ``x`` is not a MaskedTensor, or ``ax`` are not axes.
-        ValueError: ``x`` has fewer than two dimensions, or ``sort`` is not one of the allowed values.
+        TypeError: ``x`` is not a MaskedTensor, or ``ax`` is not a matplotlib Axes.
+        ValueError: ``x`` has fewer than two dimensions.
+        ValueError: ``sort`` is not one of the values above.
+        ImportError: matplotlib is not installed, and no ``ax`` is given.
 
     Example:
         >>> table = mt.masked_tensor([[1.0, None], [3.0, 4.0]])
@@ -88,25 +88,26 @@ def distributions(
     bins: int | Sequence[float] | str = 30,
     axes: "Sequence[Axes] | None" = None,
 ) -> "list[Axes]":
-    """A histogram of the valid entries of each column, with the share that is masked below it.
+    """A histogram of the valid entries of each column, labelled with the share that is masked.
 
-    Masked entries, and valid ones that are NaN or infinite, are not drawn; the label says how many of the latter there
-    are.
+    Masked entries, and valid ones that are NaN or infinite, are not drawn; the label states the number of the latter.
 
     Args:
         x (MaskedTensor): A table ``(rows, columns)`` or a batch ``(B, T, ..., columns)``, bool, integer or float.
         names (list of str, optional): Titles, one for each column.
-        dim (int, optional): The dimension of the columns; the entries of a column are those of all other dimensions.
-        bins (int, list of float or str, optional): As in ``matplotlib.pyplot.hist``.
-        axes (list of matplotlib Axes, optional): Where to draw, one for each column; by default a new figure.
+        dim (int, optional): The dimension of the columns. All other dimensions are the entries of a column.
+        bins (int, list of float or str, optional): The bins, as in ``matplotlib.pyplot.hist``.
+        axes (list of matplotlib Axes, optional): The axes to draw on, one for each column. Default: a new figure.
 
     Returns:
         list of matplotlib Axes: One for each column.
 
     Raises:
-        ImportError: matplotlib is not installed, and there are no ``axes``.
-        TypeError: ``x`` is not a MaskedTensor, or complex, or ``axes`` is not a list of axes.
-        ValueError: ``x`` has fewer than two dimensions, or ``names`` or ``axes`` are not one for each column.
+        TypeError: ``x`` is not a MaskedTensor, or is complex.
+        TypeError: ``axes`` is not a list of axes.
+        ValueError: ``x`` has fewer than two dimensions.
+        ValueError: ``names`` or ``axes`` are not one for each column.
+        ImportError: matplotlib is not installed, and no ``axes`` are given.
 
     Example:
         >>> table = mt.masked_tensor([[31.0, None], [45.0, 4.0]])

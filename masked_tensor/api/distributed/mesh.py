@@ -37,14 +37,14 @@ def redistribute(
     placements: "Sequence[Placement] | None" = None,
     **kwargs: bool | torch.dtype | None,
 ) -> MaskedTensor:
-    """The same masked tensor with other placements of its data and mask on a mesh.
+    """The same masked tensor with other placements of data and mask on a mesh.
 
     Args:
         x (MaskedTensor): A masked tensor of DTensors of any shape and dtype.
         device_mesh (DeviceMesh, optional): The mesh; by default that of ``x``.
         placements (list of Placement, optional): How the data are placed on each dimension of the mesh; the mask
             follows.
-        **kwargs (bool or torch.dtype): Other keywords of ``DTensor.redistribute``; with ``async_op`` it waits, too.
+        **kwargs (bool or torch.dtype): Other keywords of ``DTensor.redistribute``. It waits even with ``async_op``.
 
     Returns:
         MaskedTensor: The global shape and dtype of ``x``.
@@ -67,14 +67,13 @@ def redistribute(
 
 
 def to_local(x: MaskedTensor, *, grad_placements: "Sequence[Placement] | None" = None) -> MaskedTensor:
-    """This rank's part of a masked tensor on a mesh, which shares memory with it.
+    """The local part of a masked tensor on a mesh, which shares memory with it.
 
-    Of data with terms to be added up (``Partial``) it is this rank's terms under the whole mask. All ranks have to call
-    it.
+    For ``Partial`` data, it is the local terms of the sum under the whole mask. Call it on all ranks.
 
     Args:
         x (MaskedTensor): A masked tensor of DTensors of any shape and dtype.
-        grad_placements (list of Placement, optional): How the gradient will be placed.
+        grad_placements (list of Placement, optional): The placements of the gradient.
 
     Returns:
         MaskedTensor: The local shape of ``x``, in its dtype.
@@ -111,11 +110,11 @@ def align(x: MaskedTensor) -> None:
 
 
 def full_tensor(x: MaskedTensor, *, grad_placements: "Sequence[Placement] | None" = None) -> MaskedTensor:
-    """The whole of a masked tensor on a mesh, data and mask, on every rank.
+    """The whole masked tensor of a mesh, data and mask, on every rank.
 
     Args:
         x (MaskedTensor): A masked tensor of DTensors of any shape and dtype.
-        grad_placements (list of Placement, optional): How the gradient will be placed.
+        grad_placements (list of Placement, optional): The placements of the gradient.
 
     Returns:
         MaskedTensor: The global shape and dtype of ``x``.

@@ -16,34 +16,37 @@ Module = TypeVar("Module", bound=nn.Module)
 
 
 def flat(module: Module, on: bool = True, *, check: bool = True) -> Module:
-    """Make a module skip padding: given a masked batch, it runs on the steps that exist.
+    """Make a module run without padding: given a masked batch, it computes only the valid steps.
 
-    It is changed in place. The steps of all sequences enter as one row ``(1, N, ...)``. Attention is kept within each
-    sequence, and outputs that have the token dimension come back as packed masked tensors. No masked op runs inside. It
-    serves transformers of torch, of Hugging Face and of your own that call ``scaled_dot_product_attention``, and
-    modules that treat each step by itself: embeddings, norms, feed-forwards, heads.
+    The module is changed in place. The steps of all sequences enter it as one row ``(1, N, ...)``, attention is
+    restricted to each sequence, and outputs with the token dimension are returned as packed masked tensors. Inside, all
+    tensors are plain. This works for transformers of torch, of Hugging Face and of your own that call
+    ``scaled_dot_product_attention``, and for modules that process each step by itself, such as embeddings, norms,
+    feed-forward layers and heads.
 
-    At the first call, two short sequences are run together and alone, in evaluation mode, and a module that does not
-    keep them apart raises. Plain inputs run as before, also with an ``attention_mask``: call Hugging Face's models as
+    The first call runs two short sequences together and alone, in evaluation mode, and raises if the results differ.
+
+    Plain inputs run as before, even with an ``attention_mask``: call Hugging Face models as
     ``model(**mt.from_attention_mask(batch))``. Plain tensors ``(B, T, ...)`` beside a masked batch are flattened with
-    it, others are passed on. Integer ``labels=`` have the shape of the batch, or one label for each sequence.
-    ``torch.compile`` works around it and inside of it.
+    it; others are passed on. Integer ``labels`` have the shape of the batch, or one label per sequence.
+    ``torch.compile`` works around the module and inside it.
 
     Args:
-        module (torch.nn.Module): Is changed in place: its class is replaced by a subclass. Keys of its state and its
-            parameters stay as they are.
-        on (bool, optional): False undoes it.
-        check (bool, optional): False leaves out the comparison. Results are then those of each sequence alone only if
-            the module's one op over time is attention without a mask of its own.
+        module (torch.nn.Module): The module to change in place: its class is replaced by a subclass. Parameters and the
+            keys of its state do not change.
+        on (bool, optional): False undoes the change. Default: True.
+        check (bool, optional): False skips the comparison at the first call. Results are then correct only if attention
+            without a mask of its own is the only op over time. Default: True.
 
     Returns:
         torch.nn.Module: ``module``.
 
     Raises:
         TypeError: ``module`` is not a module, or ``on`` is not a bool.
-        ValueError: When it is called: a step that exists is missing, two inputs have different lengths, integer
-            ``labels=`` have another shape than the batch, or attention is called with a mask.
-        UnsupportedOpError: When it is called: it does not keep sequences apart.
+        ValueError: At a call, a step within a sequence is missing.
+        ValueError: At a call, two inputs have different lengths, or integer ``labels`` another shape than the batch.
+        ValueError: At a call, attention is called with a mask.
+        UnsupportedOpError: At a call, the module mixes sequences.
 
     Example:
         >>> layer = torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)

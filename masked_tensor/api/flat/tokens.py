@@ -52,11 +52,11 @@ class FlatTokens:
 
 
 def to_flat(x: MaskedTensor) -> FlatTokens:
-    """The steps of all sequences one after the other, as plain data: what attention without padding is called with.
+    """The steps of all sequences in one row, as plain data with the arguments of variable-length attention.
 
     Args:
-        x (MaskedTensor): A batch ``(B, T, ...)`` of any dtype, padded on any side, or packed. A step is there with all
-            of its features, or is padding.
+        x (MaskedTensor): A batch ``(B, T, ...)`` of any dtype, padded on either side, or packed. Each step is either
+            valid in all its features or padding.
 
     Returns:
         FlatTokens: ``values`` ``(1, N, ...)`` in ``x``'s dtype, through which gradients flow back to ``x``;
@@ -64,8 +64,8 @@ def to_flat(x: MaskedTensor) -> FlatTokens:
 
     Raises:
         TypeError: ``x`` is not a MaskedTensor.
-        ValueError: ``x`` has fewer than two dimensions or another layout than (batch, time, ...), or a step that
-            exists is missing, or a part of it.
+        ValueError: ``x`` is not a batch ``(B, T, ...)``.
+        ValueError: A step within a sequence is missing or partly valid.
         UnsupportedOpError: It is called in compiled code.
 
     Example:
@@ -150,18 +150,19 @@ def _missing(stored: Packed) -> str:
 
 
 def from_flat(values: Tensor, flat: FlatTokens) -> MaskedTensor:
-    """A packed batch of flat tokens, with the lengths of the batch that they came from.
+    """A packed masked batch from flat tokens, the inverse of ``x.to_flat()``.
 
     Args:
-        values (Tensor): Plain ``(1, N, ...)`` of any dtype, such as what a model makes of ``flat.values``.
-        flat (FlatTokens): What ``x.to_flat()`` gave.
+        values (Tensor): Plain ``(1, N, ...)`` of any dtype, such as the output of a model for ``flat.values``.
+        flat (FlatTokens): The result of ``x.to_flat()``, which holds the lengths.
 
     Returns:
-        MaskedTensor: Packed, ``(B, T, ...)``, in ``values``' dtype; gradients flow back to ``values``.
+        MaskedTensor: The packed batch ``(B, T, ...)``, in ``values``' dtype. Gradients flow back to ``values``.
 
     Raises:
-        TypeError: ``values`` is not a plain tensor, or ``flat`` is not what ``x.to_flat()`` gave.
-        ValueError: ``values`` are not one row of as many tokens.
+        TypeError: ``values`` is not a plain tensor.
+        TypeError: ``flat`` is not a result of ``x.to_flat()``.
+        ValueError: ``values`` are not one row of as many tokens as in ``flat``.
 
     Example:
         >>> flat = mt.from_lengths(torch.ones(2, 3, 4), [3, 1]).to_flat()

@@ -46,11 +46,11 @@ def is_masked_tensor(x: object) -> bool:
 
 
 def get_data(x: MaskedTensor) -> Tensor:
-    """The data of a masked tensor, including whatever lies under its mask.
+    """The data of a masked tensor, including the values under the mask.
 
-    The result shares memory with ``x``, so from then on nothing is assumed about the masked-out data of ``x``, which
-    may make ops slower. It is a copy if ``x`` is sparse or packed, or the input of a compiled function. The gradient
-    that comes back through it is set to 0 where ``x`` is masked.
+    The result shares memory with ``x``, which may become slower, since its masked-out data can no longer be assumed to
+    be 0. It is a copy if ``x`` is sparse, packed or the input of a compiled function. Gradients flow back to ``x``, and
+    are 0 where it is masked.
 
     Args:
         x (MaskedTensor): Any shape, dtype and layout.
@@ -84,10 +84,10 @@ def get_data(x: MaskedTensor) -> Tensor:
 
 
 def get_mask(x: MaskedTensor) -> Tensor:
-    """An alias of ``x.mask`` under torch.masked's name: a copy of the mask, True = valid, as a plain bool tensor.
+    """A copy of the mask as a plain bool tensor, True = valid; torch.masked's name for ``x.mask``.
 
-    Writing into the copy does not change ``x``: to mask an entry, write ``x[1] = None``. ``mask`` in numpy.ma and
-    astropy means the opposite: True = masked.
+    Writing into the copy does not change ``x``; to mask an entry, assign ``x[1] = None``. In numpy.ma and astropy,
+    ``mask`` has the opposite meaning: True = masked.
 
     Args:
         x (MaskedTensor): Any shape, dtype and layout.
@@ -119,21 +119,23 @@ def get_mask(x: MaskedTensor) -> Tensor:
 def filled(x: Tensor, value: "complex | Tensor | Sequence[Any] | numpy.ndarray[Any, Any]" = 0) -> Tensor:
     """A plain tensor with ``value`` where ``x`` is masked: ``x[i] if valid[i] else value``.
 
-    A plain ``x`` is returned as it is. The gradient is 0 where ``x`` is masked. If ``value`` is a tensor, it receives
-    the gradient there. The result is always strided: what a sparse ``x`` does not store is masked.
+    The gradient with respect to ``x`` is 0 where it is masked; a tensor ``value`` receives the gradient there. The
+    result is always strided, and entries that a sparse ``x`` does not store count as masked. A plain ``x`` is returned
+    unchanged.
 
     Args:
-        x (Tensor): A MaskedTensor of any shape, dtype and layout, or a plain tensor, in which nothing is masked.
-        value (number or Tensor, optional): One number, or a plain tensor broadcastable to ``x`` whose dtype fits
-            ``x``'s, such as a mean for each column; also as a list, an array or a Series of pandas.
+        x (Tensor): A MaskedTensor of any shape, dtype and layout, or a plain tensor.
+        value (number or Tensor, optional): One number, or a plain tensor broadcastable to ``x``, such as a mean for
+            each column, in a dtype that fits ``x``'s. A list, an array or a pandas Series is accepted as well.
 
     Returns:
         Tensor: A plain strided tensor of ``x``'s shape and dtype; a plain ``x`` itself.
 
     Raises:
-        TypeError: ``x`` is not a tensor, or ``value`` is masked, or holds None, or does not broadcast to ``x``, or does
-            not fit its dtype, such as -1 in uint8.
-        ValueError: ``value`` is a table whose columns no dtype holds.
+        TypeError: ``x`` is not a tensor.
+        TypeError: ``value`` does not broadcast to ``x``, or does not fit its dtype, such as -1 in uint8.
+        TypeError: ``value`` is masked or contains None.
+        ValueError: ``value`` is a table whose columns have no common dtype.
         RuntimeError: ``value`` is complex and ``x`` is not.
 
     Example:
@@ -199,7 +201,7 @@ def _check_fill(value: complex, dtype: torch.dtype) -> None:
 
 
 def to_tensor(x: MaskedTensor, value: float | bool | complex) -> Tensor:
-    """An alias of :meth:`filled` under torch.masked's name: a plain tensor with ``value`` where ``x`` is masked.
+    """A plain tensor with ``value`` where ``x`` is masked; torch.masked's name for :meth:`filled`.
 
     Args:
         x (MaskedTensor): Any shape, dtype and layout.
@@ -209,8 +211,9 @@ def to_tensor(x: MaskedTensor, value: float | bool | complex) -> Tensor:
         Tensor: A plain strided tensor of ``x``'s shape and dtype.
 
     Raises:
-        TypeError: ``value`` is masked, does not broadcast to ``x``, or does not fit its dtype.
-        ValueError: ``value`` is a table whose columns no dtype holds.
+        TypeError: ``value`` does not broadcast to ``x``, or does not fit its dtype.
+        TypeError: ``value`` is masked.
+        ValueError: ``value`` is a table whose columns have no common dtype.
         RuntimeError: ``value`` is complex and ``x`` is not.
 
     Example:
@@ -224,10 +227,10 @@ def to_tensor(x: MaskedTensor, value: float | bool | complex) -> Tensor:
 
 
 def clear_masked(x: MaskedTensor) -> MaskedTensor:
-    """A copy of ``x`` whose masked entries hold 0 in memory: ``x[i] if valid[i] else 0``, under the same mask.
+    """A copy of ``x`` whose masked-out data are 0 in memory, under the same mask.
 
-    Pickles and checkpoints store masked-out data as it lies in memory. Clear it before you share a file, where the
-    masked entries are not meant for others.
+    Pickles and checkpoints store masked-out data as they are in memory. Call this before you share a file in which
+    masked values must not be readable.
 
     Args:
         x (MaskedTensor): Any shape, dtype and layout.
@@ -259,12 +262,12 @@ def clear_masked(x: MaskedTensor) -> MaskedTensor:
 
 
 def compressed(x: MaskedTensor) -> Tensor:
-    """The valid entries alone, in order, as a plain 1-D tensor: ``data[mask]``.
+    """The valid entries, in order, as a plain 1-D tensor: ``data[mask]``.
 
-    The length depends on the mask, which is read for it. Gradients flow back.
+    The length depends on the mask, which is read. Gradients flow back.
 
     Args:
-        x (MaskedTensor): Any shape, dtype and layout; of a sparse one, the valid stored entries are taken.
+        x (MaskedTensor): Any shape, dtype and layout; for a sparse tensor, the valid stored entries are returned.
 
     Returns:
         Tensor: Shape ``(n,)`` with ``n`` the number of valid entries, in ``x``'s dtype.
@@ -299,10 +302,10 @@ def count(
 
     Args:
         x (Tensor): A MaskedTensor of any shape, dtype and layout, or a plain tensor with a ``mask``.
-        dim (int or tuple of int, optional): The dimensions to count along; None is all of them.
-        keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
-        mask (Tensor, optional): True = valid; bool, broadcastable to ``x``, or wider, which expands a strided ``x``. It
-            is combined with the mask of a MaskedTensor.
+        dim (int or tuple of int, optional): The dimensions to reduce; None reduces all.
+        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well.
+        mask (Tensor, optional): True = valid; bool, broadcastable to ``x``, and combined with the mask of a
+            MaskedTensor. A strided ``x`` expands to a wider mask.
 
     Returns:
         Tensor: A plain int64 tensor of ``x``'s shape without ``dim``.
@@ -311,7 +314,7 @@ def count(
         TypeError: ``x`` is plain and has no ``mask``, or ``mask`` is not bool.
         ValueError: ``mask`` does not broadcast to ``x``, or has another layout or device.
         IndexError: ``dim`` is out of range.
-        RuntimeError: A sparse tensor breaks the rules of its layout.
+        RuntimeError: A sparse tensor violates the invariants of its layout.
 
     Example:
         >>> mt.masked_tensor([[1.0, 2.0], [3.0, 4.0]], [[True, False], [True, True]]).count(0)
@@ -340,10 +343,10 @@ def count(
 def to_numpy_ma(x: MaskedTensor) -> "numpy.ma.MaskedArray":
     """A ``numpy.ma.MaskedArray`` with copies of data and mask, for any dtype that numpy has.
 
-    Its mask means the opposite: True = masked. Under it floats hold NaN, and integers what ``x`` holds there.
-    scikit-learn, scipy and most functions of numpy outside of ``numpy.ma`` ignore such a mask: give them
-    ``x.filled(value).numpy()``, or what :func:`select_valid` returns. ``x.numpy()`` is torch's method: a plain array,
-    if nothing is masked.
+    Its mask has the opposite meaning: True = masked. Masked floats are NaN; masked integers keep the data of ``x``.
+    scikit-learn, scipy and most numpy functions outside ``numpy.ma`` ignore such a mask: pass them
+    ``x.filled(value).numpy()`` or the result of :func:`select_valid`. ``x.numpy()`` is torch's method, which returns a
+    plain array if nothing is masked.
 
     Args:
         x (MaskedTensor): Any shape and layout, and any dtype that numpy has.

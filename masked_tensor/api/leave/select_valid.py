@@ -15,26 +15,24 @@ from .convert import dense
 
 
 def select_valid(*tensors: Tensor, dim: int | None = None) -> tuple[Tensor, ...]:
-    """The entries at which all ``tensors`` are valid, as plain tensors of one length, in order.
+    """The entries that are valid in all ``tensors``, as plain 1-D tensors of the same length, in order.
 
-    For code that knows no masks, above all metrics, where predictions and targets must stay together:
-    ``metric.update(*mt.select_valid(prediction, target))``. Gradients flow back, and are 0 at the other entries. The
+    Use it for code without masks, such as metrics, where predictions and targets must stay aligned:
+    ``metric.update(*mt.select_valid(prediction, target))``. Gradients flow back, and are 0 at all other entries. The
     masks are read, which waits for the device.
 
     Args:
         *tensors (Tensor): Tensors of one shape and any dtype; plain ones are valid everywhere.
-        dim (int, optional): A dimension that some of the tensors have and the others lack, such as 1 for class scores
-            ``(N, C, ...)`` beside targets ``(N, ...)``. Scores count as valid where all classes are, and come out as
-            ``(n, C)``.
+        dim (int, optional): A dimension that only some of the tensors have, such as 1 for class scores ``(N, C, ...)``
+            beside targets ``(N, ...)``. Scores are valid if all classes are, and are returned as ``(n, C)``.
 
     Returns:
-        tuple of Tensor: One plain tensor ``(n,)`` for each, in its own dtype, with ``n`` the number of entries that are
+        tuple of Tensor: For each, a plain tensor ``(n,)`` in its own dtype, with ``n`` the number of entries that are
         valid in all.
 
     Raises:
         TypeError: There are no tensors, or one of them is not a tensor.
-        ValueError: The shapes do not fit each other.
-        IndexError: ``dim`` is out of range.
+        ValueError: The shapes differ, apart from ``dim``.
 
     Example:
         >>> p, t = mt.masked_tensor([0.9, 0.2, None]), mt.masked_tensor([1, None, 0])

@@ -18,18 +18,18 @@ from ...settings import current
 
 def _warn_or_raise(name: str) -> Callable[[MaskedTensor], int]:
     def size(x: MaskedTensor) -> int:
-        """The number of entries, masked ones included; :meth:`count` gives that of the valid ones.
+        """The number of entries, including masked ones; :meth:`count` is the number of valid ones.
 
-        It warns, because a mean that divides by it is wrong.
+        A MaskedSizeWarning is issued, because a mean that divides by this number is wrong.
 
         Args:
             x (MaskedTensor): Any shape and dtype.
 
         Returns:
-            int: The product of ``x``'s shape.
+            int: The product of the sizes of ``x``.
 
         Raises:
-            MaskedSizeError: Inside of :func:`strict`.
+            MaskedSizeError: It is called inside :func:`strict`.
 
         Example:
             >>> import warnings

@@ -40,32 +40,37 @@ def masked_tensor(
     dtype: torch.dtype | None = None,
     device: torch.device | str | None = None,
 ) -> MaskedTensor:
-    """A masked tensor with a copy of ``data``: a leaf, like ``torch.tensor``; in a model use :func:`as_masked_tensor`.
+    """A masked tensor with a copy of ``data``, a leaf as from ``torch.tensor``; ``as_masked_tensor`` does not copy.
 
-    What ``data`` itself calls missing is masked: None in a list, the end of a list that is shorter than others, the
-    null of a table. NaN is a valid value; that of a pandas table gives a UserWarning. Masked-out data are set to 0. A
-    tensor that is part of a graph is detached, with a UserWarning unless ``requires_grad`` is given;
-    :func:`as_masked_tensor` stays in the graph.
+    Entries that ``data`` itself marks as missing are masked: None in a list, the end of a list that is shorter than
+    others, null in a table. NaN is a valid value; NaN in a pandas table causes a UserWarning. Masked-out data are set
+    to 0.
+
+    A tensor that is part of a graph is detached, with a UserWarning unless ``requires_grad`` is given. Inside a model,
+    use :func:`as_masked_tensor`, which stays in the graph.
 
     Args:
         data (Any): A tensor (plain, masked, nested or sparse), a number, a nested list, or a container of numpy,
             numpy.ma, scipy.sparse, pandas, polars, pyarrow, xarray or astropy, a dict of columns, or a
             ``PackedSequence``. Columns of several dtypes become numpy's common one.
-        mask (Tensor, optional): True = valid; bool or the integers 0 and 1, broadcastable to ``data``; lists and arrays
-            are taken, too. It is combined with what ``data`` calls missing. By default everything else is valid.
-        requires_grad (bool, optional): Have autograd record ops on the result; by default not.
+        mask (Tensor, optional): True = valid; bool or the integers 0 and 1, broadcastable to ``data``; a list or an
+            array is accepted as well. It is combined with the missing entries of ``data``; by default all others are
+            valid.
+        requires_grad (bool, optional): Whether autograd records operations on the result. Default: False.
         dtype (torch.dtype, optional): The dtype of the data; by default that of ``data``.
-        device (torch.device, optional): Where data and mask are put; by default where ``data`` is.
+        device (torch.device, optional): The device of data and mask; by default that of ``data``.
 
     Returns:
         MaskedTensor: The shape of ``data``, in its dtype, or in that of ``dtype``.
 
     Raises:
-        TypeError: ``data`` or ``mask`` cannot be converted to a tensor, or ``mask`` has floats.
-        ValueError: ``mask`` does not broadcast to ``data``, holds other integers than 0 and 1, has another layout or
-            device, or is ``isna()`` of a container: True means valid.
-        RuntimeError: A sparse tensor breaks the rules of its layout, or ``requires_grad`` is given for integers.
-        ImportError: ``data`` is read as Arrow, and neither nanoarrow nor pyarrow is installed.
+        TypeError: ``data`` or ``mask`` cannot be converted to a tensor, or ``mask`` is floating point.
+        ValueError: ``mask`` does not broadcast to ``data``, or has another layout or device.
+        ValueError: ``mask`` holds integers other than 0 and 1.
+        ValueError: ``mask`` is ``isna()`` of a container, which is True where a value is missing.
+        RuntimeError: A sparse tensor violates the invariants of its layout.
+        RuntimeError: ``requires_grad`` is given for integers.
+        ImportError: ``data`` is read through Arrow, and neither nanoarrow nor pyarrow is installed.
 
     Example:
         >>> mt.masked_tensor([1, None, 3])
@@ -117,25 +122,26 @@ def _with_lengths_of(data: Any, copy: MaskedTensor) -> MaskedTensor:
 
 
 def as_masked_tensor(data: Tensor, mask: Any = None) -> MaskedTensor:
-    """A masked tensor around ``data`` without a copy, as ``torch.as_tensor`` makes; gradients flow back to ``data``.
+    """A masked tensor that shares memory with ``data`` and stays in its graph, as with ``torch.as_tensor``.
 
-    The mask is copied. Masked-out data stay as they are; no result depends on them. A MaskedTensor gives a view of
-    itself, or with ``mask`` a copy with both masks combined. What a sparse tensor stores is valid unless ``mask`` says
-    otherwise.
+    The mask is copied; the data are not, and their masked-out values are left as they are. If ``data`` is a
+    MaskedTensor, the result is a view of it, or with ``mask`` a copy with both masks combined. The entries that a
+    sparse tensor stores are valid unless ``mask`` says otherwise.
 
     Args:
         data (Tensor): Any shape, dtype and layout; plain or masked.
-        mask (Tensor, optional): True = valid; bool or the integers 0 and 1, broadcastable to ``data``; lists and arrays
-            are taken, too. A plain strided tensor needs one.
+        mask (Tensor, optional): True = valid; bool or the integers 0 and 1, broadcastable to ``data``; a list or an
+            array is accepted as well. Required for a plain strided tensor.
 
     Returns:
         MaskedTensor: The shape, dtype and layout of ``data``.
 
     Raises:
-        TypeError: ``data`` is not a tensor or is quantized, ``mask`` has floats, or a strided tensor has no ``mask``.
-        ValueError: ``mask`` does not broadcast to ``data``, holds other integers than 0 and 1, or has another layout or
-            device.
-        RuntimeError: A sparse tensor breaks the rules of its layout.
+        TypeError: ``data`` is not a tensor, or is quantized.
+        TypeError: ``data`` is plain and strided and has no ``mask``, or ``mask`` is floating point.
+        ValueError: ``mask`` does not broadcast to ``data``, or has another layout or device.
+        ValueError: ``mask`` holds integers other than 0 and 1.
+        RuntimeError: A sparse tensor violates the invariants of its layout.
 
     Example:
         >>> x = torch.tensor([1.0, 0.0], requires_grad=True)
@@ -172,19 +178,20 @@ def as_masked_tensor(data: Tensor, mask: Any = None) -> MaskedTensor:
 def masked_invalid(data: Any, *, dtype: torch.dtype | None = None) -> MaskedTensor:
     """A copy of ``data`` that is masked where it is NaN or infinite.
 
-    Gradients flow back to a tensor, and are 0 where the result is masked.
+    Gradients flow back to ``data`` and are 0 where the result is masked.
 
     Args:
-        data (Any): A tensor of any shape and dtype, or anything else that :func:`masked_tensor` takes.
+        data (Any): A tensor of any shape and dtype, or anything else that :func:`masked_tensor` accepts.
         dtype (torch.dtype, optional): The dtype of the result; by default that of ``data``.
 
     Returns:
-        MaskedTensor: The shape of ``data``, in its dtype, or in that of ``dtype``.
+        MaskedTensor: The shape of ``data``, in ``dtype`` or that of ``data``.
 
     Raises:
         TypeError: ``data`` cannot be converted to a tensor.
-        ValueError: A nested tensor has no components, or an integer of a table is not exact in the common dtype.
-        RuntimeError: a sparse tensor breaks the rules of its layout.
+        ValueError: A nested tensor has no components.
+        ValueError: An integer of a table is not exact in the common dtype.
+        RuntimeError: A sparse tensor violates the invariants of its layout.
 
     Example:
         >>> mt.masked_invalid([1.0, float("nan"), 3.0])
@@ -208,21 +215,23 @@ def masked_invalid(data: Any, *, dtype: torch.dtype | None = None) -> MaskedTens
 def masked_equal(data: Any, value: float | bool | complex, *, dtype: torch.dtype | None = None) -> MaskedTensor:
     """A copy of ``data`` that is masked where it equals ``value``, such as the -999 of a file.
 
-    Gradients flow back to a tensor, and are 0 where the result is masked.
+    Gradients flow back to ``data`` and are 0 where the result is masked.
 
     Args:
-        data (Any): A tensor of any shape and dtype, or anything else that :func:`masked_tensor` takes.
-        value (number): What stands for missing; not NaN, which equals nothing: use :func:`masked_invalid`.
-        dtype (torch.dtype, optional): The dtype of the result, made after comparing; by default that of ``data``.
+        data (Any): A tensor of any shape and dtype, or anything else that :func:`masked_tensor` accepts.
+        value (number): The value that stands for missing. NaN equals nothing: use :func:`masked_invalid`.
+        dtype (torch.dtype, optional): The dtype of the result, converted to after comparing; by default that of
+            ``data``.
 
     Returns:
-        MaskedTensor: The shape of ``data``, in its dtype, or in that of ``dtype``.
+        MaskedTensor: The shape of ``data``, in ``dtype`` or that of ``data``.
 
     Raises:
         TypeError: ``data`` cannot be converted to a tensor.
-        ValueError: ``value`` is NaN, a nested tensor has no components, or an integer of a table is not exact in the
-            common dtype.
-        RuntimeError: a sparse tensor breaks the rules of its layout.
+        ValueError: ``value`` is NaN.
+        ValueError: A nested tensor has no components.
+        ValueError: An integer of a table is not exact in the common dtype.
+        RuntimeError: A sparse tensor violates the invariants of its layout.
 
     Example:
         >>> mt.masked_equal([3, -999, 5], -999)
@@ -244,21 +253,22 @@ def masked_equal(data: Any, value: float | bool | complex, *, dtype: torch.dtype
 def masked_where(condition: Any, data: Any, *, dtype: torch.dtype | None = None) -> MaskedTensor:
     """A copy of ``data`` that is masked where ``condition`` is True or itself masked.
 
-    Gradients flow back to a tensor, and are 0 where the result is masked.
+    Gradients flow back to ``data`` and are 0 where the result is masked.
 
     Args:
-        condition (Tensor): Bool, broadcastable to ``data``; plain or masked; lists and arrays are taken, too.
-        data (Any): A tensor of any shape and dtype, or anything else that :func:`masked_tensor` takes.
+        condition (Tensor): True = masked; bool, broadcastable to ``data``, plain or masked; a list or an array is
+            accepted as well.
+        data (Any): A tensor of any shape and dtype, or anything else that :func:`masked_tensor` accepts.
         dtype (torch.dtype, optional): The dtype of the result; by default that of ``data``.
 
     Returns:
-        MaskedTensor: The shape of ``data``, in its dtype, or in that of ``dtype``.
+        MaskedTensor: The shape of ``data``, in ``dtype`` or that of ``data``.
 
     Raises:
-        TypeError: ``data`` or ``condition`` cannot be converted to a tensor, or ``condition`` has floats.
-        ValueError: ``condition`` does not broadcast to ``data``, holds other integers than 0 and 1, or has another
-            layout or device.
-        RuntimeError: a sparse tensor breaks the rules of its layout.
+        TypeError: ``data`` or ``condition`` cannot be converted to a tensor, or ``condition`` is floating point.
+        ValueError: ``condition`` does not broadcast to ``data``, or has another layout or device.
+        ValueError: ``condition`` holds integers other than 0 and 1.
+        RuntimeError: A sparse tensor violates the invariants of its layout.
 
     Example:
         >>> x = torch.tensor([1.0, -2.0, 3.0])

@@ -45,21 +45,21 @@ class Factories(TraceableSetting):
 
 
 def masked_factories() -> Factories:
-    """A context in which ``torch.zeros`` and other factories make masked tensors, for code that writes into buffers.
+    """A context in which ``torch.zeros``, ``ones``, ``full``, ``empty`` and ``*_like`` return masked tensors.
 
-    They are valid everywhere. A plain tensor that code of others makes, and writes masked results into, cannot hold the
-    mask, and raises. The factories are ``torch.empty``, ``zeros``, ``ones``, ``full``, ``empty_strided``, their
-    ``_like`` forms and the ``new_`` methods of plain tensors (those of masked tensors need no context).
+    Use it for code that allocates a buffer and writes masked results into it: a plain buffer cannot hold the mask, and
+    the write raises MaskedWriteError. The new tensors are valid everywhere. ``torch.empty_strided`` and the ``new_``
+    methods of plain tensors are included; those of masked tensors need no context.
 
-    Calls with ``out=`` are not changed, nor are factories that torch calls inside its own functions. A module's
-    parameters are made by factories, so build models outside. A masked tensor that is valid everywhere may be written
-    into a plain tensor here; its mask is read for it.
+    Calls with ``out=``, and factories that torch calls inside its own functions, are not changed. Build models outside
+    the context, because parameters are allocated by factories. Inside it, a masked tensor that is valid everywhere may
+    be written into a plain tensor; this reads its mask.
 
     Returns:
-        context manager: Also a decorator.
+        context manager: It can also be used as a decorator.
 
     Example:
-        >>> def running_total(x):  # of somebody else
+        >>> def running_total(x):  # code that you cannot change
         ...     out = torch.zeros(len(x) + 1)
         ...     for i, value in enumerate(x):
         ...         out[i + 1] = out[i] + value

@@ -6,9 +6,9 @@ from ...engine.writes.packed_views import unpack_family
 
 
 def harden_mask(x: MaskedTensor) -> MaskedTensor:
-    """The tensor itself, whose masked entries now stay masked whatever is written into it or its views.
+    """The tensor itself, whose masked entries now stay masked when it or its views are written to.
 
-    A copy of it (``clone``, ``to``, ``deepcopy``, a pickle) is as hard.
+    Copies of it (``clone``, ``to``, ``deepcopy``, a pickle) have a hard mask as well.
 
     Args:
         x (MaskedTensor): Any shape and dtype.
@@ -31,7 +31,7 @@ def harden_mask(x: MaskedTensor) -> MaskedTensor:
 def soften_mask(x: MaskedTensor) -> MaskedTensor:
     """The tensor itself, whose masked entries become valid again when they are written.
 
-    It undoes :meth:`harden_mask`.
+    This reverses :meth:`harden_mask`.
 
     Args:
         x (MaskedTensor): Any shape and dtype.

@@ -36,17 +36,17 @@ POSITIONS = (int, slice, type(None), type(...))  # keys that are no condition
 
 
 def item(x: MaskedTensor) -> Any:
-    """The Python number in a tensor of one entry.
+    """The value of a tensor with one entry, as a Python number.
 
     Args:
-        x (MaskedTensor): A tensor of one entry, of any shape and dtype.
+        x (MaskedTensor): A tensor with one entry, of any shape and dtype.
 
     Returns:
         number: The value of the entry.
 
     Raises:
         MaskedValueError: The entry is masked.
-        RuntimeError: ``x`` has another number of entries.
+        RuntimeError: ``x`` does not have exactly one entry.
 
     Example:
         >>> mt.masked_tensor([1.0, None, 2.0]).sum().item()
@@ -81,13 +81,13 @@ def index(x: MaskedTensor) -> int:
 
 
 def tolist(x: MaskedTensor) -> Any:
-    """Nested lists of Python numbers, with None where ``x`` is masked.
+    """The values as nested lists of Python numbers, with None where ``x`` is masked.
 
     Args:
         x (MaskedTensor): Any shape, dtype and layout.
 
     Returns:
-        list: Lists nested as deep as ``x`` has dimensions; of a 0-d tensor a number or None.
+        list: Lists nested as deep as ``x`` has dimensions; for a 0-d tensor, a number or None.
 
     Example:
         >>> mt.masked_tensor([[1.0, None], [3.0, 4.0]]).tolist()
@@ -108,7 +108,7 @@ def new_tensor(x: MaskedTensor, data: Any, **kwargs: Any) -> Tensor:
 
     Args:
         x (MaskedTensor): Any shape and dtype.
-        data (Any): What ``torch.tensor`` takes.
+        data (Any): Anything that ``torch.tensor`` accepts.
         **kwargs (Any): Other keywords of ``torch.Tensor.new_tensor``.
 
     Returns:
@@ -198,18 +198,19 @@ def _expect_valid(x: MaskedTensor, action: str, way_out: str) -> Tensor:
 def numpy(x: MaskedTensor, *, force: bool = False) -> "ndarray":
     """The data as a numpy array, if no entry is masked; ``x.to_numpy_ma()`` keeps the mask.
 
-    The array shares memory with ``x`` as that of ``torch.Tensor.numpy`` does.
+    The array shares memory with ``x``, as with ``torch.Tensor.numpy``.
 
     Args:
         x (MaskedTensor): A tensor without masked entries, of any shape and any dtype that numpy has.
-        force (bool, optional): Copy what cannot be shared, such as a tensor that requires grad or lies on a GPU.
+        force (bool, optional): Copy data that cannot be shared, such as those of a tensor that requires grad or is on a
+            GPU.
 
     Returns:
         numpy.ndarray: An array of ``x``'s shape and dtype.
 
     Raises:
-        RuntimeError: ``x`` requires grad and ``force`` is False.
         MaskedValueError: An entry is masked.
+        RuntimeError: ``x`` requires grad and ``force`` is False.
 
     Example:
         >>> mt.masked_tensor([1.0, 2.0]).numpy()

@@ -23,32 +23,31 @@ def nll_loss(
     target_mask: Tensor | None = None,
     fill_value: Number | None = None,
 ) -> Tensor:
-    """The negative log likelihood of the targets that count: ``-weight[target] * input[target]``.
+    """The negative log likelihood of the valid targets: ``-weight[target] * input[target]``.
 
-    A target counts unless it is masked or ``ignore_index``, or no class of its sample is valid. A masked target may be
-    out of range. The loss of a target that names a masked class is inf. Sparse scores are 0 where they store nothing,
-    and need plain strided ``weight``.
+    A target counts unless it is masked, equals ``ignore_index``, or no class of its sample is valid. A masked target
+    may be out of range. The loss of a target that names a masked class is inf. Sparse scores are 0 where they store
+    nothing, and require a plain strided ``weight``.
 
     Args:
         input (Tensor): Log-probabilities ``(N, C)`` or ``(N, C, *)``, floating point; plain or a MaskedTensor.
         target (Tensor): Classes, int64: ``(N,)`` or ``(N, *)``; plain or a MaskedTensor.
-        weight (Tensor, optional): ``(C,)``, in ``input``'s dtype: multiplies the loss of each target class. A mean
-            divides by the weights of the targets that count.
-        ignore_index (int, optional): A target that does not count.
+        weight (Tensor, optional): ``(C,)``, in ``input``'s dtype: multiplies the loss of each target class. A mean is
+            divided by the sum of the weights of the targets that count.
+        ignore_index (int, optional): A target value that does not count. Default: -100.
         reduction (str, optional): ``"mean"`` divides the sum by the weights of the targets that count, ``"sum"`` does
-            not, ``"none"`` gives the loss of each target.
+            not, ``"none"`` returns the loss of each target.
 
     Returns:
-        Tensor: A 0-d loss in ``input``'s dtype, or with ``reduction="none"`` one of the shape of the target classes, 0
-        for those that do not count. A MaskedTensor if an operand is one; then a loss of which nothing is valid is
-        masked.
+        Tensor: A 0-d loss in ``input``'s dtype; with ``reduction="none"`` of the shape of the target classes, 0 for
+        targets that do not count. A MaskedTensor if an operand is one, masked if no entry is valid.
 
     Raises:
-        ValueError: ``reduction`` is not one of the allowed values, the batch sizes differ, or a mask does not broadcast
-            to its operand or lies on another device.
+        ValueError: The batch sizes differ.
         RuntimeError: ``target`` is not int64, or the shapes do not fit.
         IndexError: A target that counts is out of range.
-        UnsupportedOpError: ``input`` is sparse, and ``target`` or ``weight`` is not strided, or ``weight`` is masked.
+        UnsupportedOpError: ``input`` is sparse, and ``target`` is not strided.
+        UnsupportedOpError: ``input`` is sparse, and ``weight`` is masked or not strided.
 
     Example:
         >>> x = torch.tensor([[0.5, 0.5], [0.1, 0.9]]).log()
@@ -86,35 +85,35 @@ def cross_entropy(
     target_mask: Tensor | None = None,
     fill_value: Number | None = None,
 ) -> Tensor:
-    """The cross entropy of logits over the targets that count: ``logsumexp(input) - input[target]``.
+    """The cross entropy of logits over the valid targets: ``logsumexp(input) - input[target]``.
 
-    A target counts unless it is masked or ``ignore_index``, or no class of its sample is valid. A masked target may be
-    out of range. ``target_mask`` masks labels, which you usually want; ``mask`` masks scores of classes. A masked class
-    has the logit -inf: it is left out of the sum of exponentials, and the loss of a target that names it is inf.
+    A target counts unless it is masked, equals ``ignore_index``, or no class of its sample is valid. A masked target
+    may be out of range. To mask labels, as is usual, use ``target_mask``; ``mask`` masks the scores of classes. A
+    masked class has the logit -inf: it is left out of the sum of exponentials, and the loss of a target that names it
+    is inf.
 
     Args:
         input (Tensor): Logits ``(C,)``, ``(N, C)`` or ``(N, C, *)``, floating point; plain or a MaskedTensor.
         target (Tensor): Classes, int64, ``(N,)`` or ``(N, *)``, or probabilities of ``input``'s shape and dtype; plain
             or a MaskedTensor.
-        weight (Tensor, optional): ``(C,)``, in ``input``'s dtype: multiplies the loss of each target class. A mean
-            divides by the weights of the targets that count.
-        ignore_index (int, optional): A target that does not count.
-        label_smoothing (float, optional): The share of the target that is given to all classes alike.
+        weight (Tensor, optional): ``(C,)``, in ``input``'s dtype: multiplies the loss of each target class. A mean is
+            divided by the sum of the weights of the targets that count.
+        ignore_index (int, optional): A target value that does not count. Default: -100.
+        label_smoothing (float, optional): The share of the target that is distributed evenly over all classes. Default:
+            0.0.
         reduction (str, optional): ``"mean"`` divides the sum by the weights of the targets that count, ``"sum"`` does
-            not, ``"none"`` gives the loss of each target.
+            not, ``"none"`` returns the loss of each target.
 
     Returns:
-        Tensor: A 0-d loss in ``input``'s dtype, or with ``reduction="none"`` one of the shape of the target classes, 0
-        for those that do not count. A MaskedTensor if an operand is one; then a loss of which nothing is valid is
-        masked.
+        Tensor: A 0-d loss in ``input``'s dtype; with ``reduction="none"`` of the shape of the target classes, 0 for
+        targets that do not count. A MaskedTensor if an operand is one, masked if no entry is valid.
 
     Raises:
-        ValueError: ``reduction`` is not one of the allowed values, the batch sizes differ, or a mask does not broadcast
-            to its operand or lies on another device.
+        ValueError: The batch sizes differ.
         RuntimeError: ``target`` is neither int64 nor of ``input``'s dtype.
         IndexError: A target that counts is out of range.
-        UnsupportedOpError: ``input`` is sparse, and ``target`` holds probabilities, ``weight`` is not plain and
-            strided, or ``label_smoothing`` is not 0.
+        UnsupportedOpError: ``input`` is sparse, and ``target`` holds probabilities or ``label_smoothing`` is not 0.
+        UnsupportedOpError: ``input`` is sparse, and ``weight`` is not plain and strided.
 
     Example:
         >>> x, y = torch.zeros(2, 4), torch.tensor([1, -100])

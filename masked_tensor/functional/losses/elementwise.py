@@ -72,22 +72,22 @@ def of_two(name: str, op: Any) -> Callable[..., Tensor]:
 def mse_loss() -> Tensor:
     """The squared error of the valid entries: ``(input - target) ** 2``.
 
-    An entry counts where ``input`` and ``target`` are both valid. Sparse operands have one shape, to which strided ones
-    broadcast. What they do not store is 0.
+    An entry counts if ``input`` and ``target`` are both valid. Sparse operands must have the same shape; entries that
+    they do not store are 0.
 
     Args:
         input (Tensor): Floating point, of any shape; plain or a MaskedTensor.
         target (Tensor): Floating point, broadcastable to ``input``; plain or a MaskedTensor.
         weight (Tensor, optional): Broadcastable to ``input``, in its dtype: multiplies the loss of each entry. A mean
-            divides by the sum of the weights of valid entries.
+            is divided by the sum of the weights of valid entries.
 
     Returns:
-        Tensor: A 0-d loss in ``input``'s dtype, or with ``reduction="none"`` one of ``input``'s shape, 0 where an entry
-        is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
+        Tensor: A 0-d loss in ``input``'s dtype; with ``reduction="none"`` of ``input``'s shape, 0 at masked entries. A
+        MaskedTensor if an operand is one, masked if no entry is valid.
 
     Raises:
         RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
-        UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
+        UnsupportedOpError: An operand is sparse and the loss is not implemented for it.
 
     Example:
         >>> target = torch.tensor([1.0, float("nan")])
@@ -105,22 +105,22 @@ def mse_loss() -> Tensor:
 def l1_loss() -> Tensor:
     """The absolute error of the valid entries: ``abs(input - target)``.
 
-    An entry counts where ``input`` and ``target`` are both valid. Sparse operands have one shape, to which strided ones
-    broadcast. What they do not store is 0.
+    An entry counts if ``input`` and ``target`` are both valid. Sparse operands must have the same shape; entries that
+    they do not store are 0.
 
     Args:
         input (Tensor): Floating point, of any shape; plain or a MaskedTensor.
         target (Tensor): Floating point, broadcastable to ``input``; plain or a MaskedTensor.
         weight (Tensor, optional): Broadcastable to ``input``, in its dtype: multiplies the loss of each entry. A mean
-            divides by the sum of the weights of valid entries.
+            is divided by the sum of the weights of valid entries.
 
     Returns:
-        Tensor: A 0-d loss in ``input``'s dtype, or with ``reduction="none"`` one of ``input``'s shape, 0 where an entry
-        is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
+        Tensor: A 0-d loss in ``input``'s dtype; with ``reduction="none"`` of ``input``'s shape, 0 at masked entries. A
+        MaskedTensor if an operand is one, masked if no entry is valid.
 
     Raises:
         RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
-        UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
+        UnsupportedOpError: An operand is sparse and the loss is not implemented for it.
 
     Example:
         >>> y, m = torch.tensor([1.0, 9.0]), torch.tensor([True, False])
@@ -143,23 +143,23 @@ def smooth_l1_loss(
     target_mask: Tensor | None = None,
     fill_value: Number | None = None,
 ) -> Tensor:
-    """The smooth absolute error of the valid entries, squared below ``beta``.
+    """The smooth L1 loss of the valid entries: quadratic below ``beta``, linear above.
 
-    With ``d = abs(input - target)`` it is ``0.5 * d ** 2 / beta`` where ``d < beta``, else ``d - 0.5 * beta``. An entry
-    counts where ``input`` and ``target`` are both valid.
+    With ``d = abs(input - target)``, the loss is ``0.5 * d ** 2 / beta`` if ``d < beta``, otherwise ``d - 0.5 * beta``.
+    An entry counts if ``input`` and ``target`` are both valid.
 
     Args:
         input (Tensor): Floating point, of any shape; plain or a MaskedTensor.
         target (Tensor): Floating point, broadcastable to ``input``; plain or a MaskedTensor.
-        beta (float, optional): Where the squared part ends.
+        beta (float, optional): The error at which the loss becomes linear.
 
     Returns:
-        Tensor: A 0-d loss in ``input``'s dtype, or with ``reduction="none"`` one of ``input``'s shape, 0 where an entry
-        is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
+        Tensor: A 0-d loss in ``input``'s dtype; with ``reduction="none"`` of ``input``'s shape, 0 at masked entries. A
+        MaskedTensor if an operand is one, masked if no entry is valid.
 
     Raises:
         RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
-        UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
+        UnsupportedOpError: An operand is sparse and the loss is not implemented for it.
 
     Example:
         >>> y, m = torch.tensor([1.0, 9.0]), torch.tensor([True, False])
@@ -187,25 +187,25 @@ def huber_loss(
     target_mask: Tensor | None = None,
     fill_value: Number | None = None,
 ) -> Tensor:
-    """The Huber loss of the valid entries, squared below ``delta``.
+    """The Huber loss of the valid entries: quadratic below ``delta``, linear above.
 
-    With ``d = abs(input - target)`` it is ``0.5 * d ** 2`` where ``d < delta``, else ``delta * (d - 0.5 * delta)``. An
-    entry counts where ``input`` and ``target`` are both valid.
+    With ``d = abs(input - target)``, the loss is ``0.5 * d ** 2`` if ``d < delta``, otherwise ``delta * (d - 0.5 *
+    delta)``. An entry counts if ``input`` and ``target`` are both valid.
 
     Args:
         input (Tensor): Floating point, of any shape; plain or a MaskedTensor.
         target (Tensor): Floating point, broadcastable to ``input``; plain or a MaskedTensor.
         delta (float, optional): Where the squared part ends.
         weight (Tensor, optional): Broadcastable to ``input``, in its dtype: multiplies the loss of each entry. A mean
-            divides by the sum of the weights of valid entries.
+            is divided by the sum of the weights of valid entries.
 
     Returns:
-        Tensor: A 0-d loss in ``input``'s dtype, or with ``reduction="none"`` one of ``input``'s shape, 0 where an entry
-        is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
+        Tensor: A 0-d loss in ``input``'s dtype; with ``reduction="none"`` of ``input``'s shape, 0 at masked entries. A
+        MaskedTensor if an operand is one, masked if no entry is valid.
 
     Raises:
         RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
-        UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
+        UnsupportedOpError: An operand is sparse and the loss is not implemented for it.
 
     Example:
         >>> y, m = torch.tensor([1.0, 9.0]), torch.tensor([True, False])
@@ -230,23 +230,23 @@ def hinge_embedding_loss(
     target_mask: Tensor | None = None,
     fill_value: Number | None = None,
 ) -> Tensor:
-    """The hinge embedding loss of the valid entries.
+    """The hinge embedding loss of the valid entries, for distances of similar and dissimilar pairs.
 
-    It is ``input`` where ``target`` is 1, and ``max(0, margin - input)`` where it is -1. An entry counts where
+    The loss is ``input`` where ``target`` is 1, and ``max(0, margin - input)`` where it is -1. An entry counts if
     ``input`` and ``target`` are both valid.
 
     Args:
         input (Tensor): Floating point, of any shape; plain or a MaskedTensor.
         target (Tensor): 1 or -1, of any dtype, broadcastable to ``input``; plain or a MaskedTensor.
-        margin (float, optional): The distance that entries of -1 should have.
+        margin (float, optional): The smallest distance of dissimilar pairs that is not penalized.
 
     Returns:
-        Tensor: A 0-d loss in ``input``'s dtype, or with ``reduction="none"`` one of ``input``'s shape, 0 where an entry
-        is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
+        Tensor: A 0-d loss in ``input``'s dtype; with ``reduction="none"`` of ``input``'s shape, 0 at masked entries. A
+        MaskedTensor if an operand is one, masked if no entry is valid.
 
     Raises:
         RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
-        UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
+        UnsupportedOpError: An operand is sparse and the loss is not implemented for it.
 
     Example:
         >>> x, y = torch.tensor([0.5, 0.2, 9.0]), torch.tensor([1, -1, 1])
@@ -264,19 +264,19 @@ def hinge_embedding_loss(
 def soft_margin_loss() -> Tensor:
     """The logistic loss of the valid entries: ``log(1 + exp(-target * input))``.
 
-    An entry counts where ``input`` and ``target`` are both valid.
+    An entry counts if ``input`` and ``target`` are both valid.
 
     Args:
         input (Tensor): Floating point, of any shape; plain or a MaskedTensor.
         target (Tensor): 1 or -1, of any dtype, broadcastable to ``input``; plain or a MaskedTensor.
 
     Returns:
-        Tensor: A 0-d loss in ``input``'s dtype, or with ``reduction="none"`` one of ``input``'s shape, 0 where an entry
-        is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
+        Tensor: A 0-d loss in ``input``'s dtype; with ``reduction="none"`` of ``input``'s shape, 0 at masked entries. A
+        MaskedTensor if an operand is one, masked if no entry is valid.
 
     Raises:
         RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
-        UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
+        UnsupportedOpError: An operand is sparse and the loss is not implemented for it.
 
     Example:
         >>> x, y = torch.tensor([0.0, 9.0]), torch.tensor([1.0, -1.0])

@@ -24,24 +24,24 @@ def binary_cross_entropy(
     target_mask: Tensor | None = None,
     fill_value: Number | None = None,
 ) -> Tensor:
-    """The binary cross entropy of probabilities, over the valid entries.
+    """The binary cross entropy of probabilities over the valid entries.
 
-    It is ``-(target * log(input) + (1 - target) * log(1 - input))``. An entry counts where ``input`` and ``target`` are
-    both valid.
+    The loss is ``-(target * log(input) + (1 - target) * log(1 - input))``. An entry counts if ``input`` and ``target``
+    are both valid.
 
     Args:
         input (Tensor): Probabilities, floating point, of any shape; plain or a MaskedTensor.
         target (Tensor): Floating point, broadcastable to ``input``; plain or a MaskedTensor.
-        weight (Tensor, optional): Broadcastable to ``input``, in its dtype: multiplies the loss of each entry. The
-            divisor of a mean stays the number of valid entries, as in torch.
+        weight (Tensor, optional): Broadcastable to ``input``, in its dtype: multiplies the loss of each entry. A mean
+            is divided by the number of valid entries, as in torch.
 
     Returns:
-        Tensor: A 0-d loss in ``input``'s dtype, or with ``reduction="none"`` one of ``input``'s shape, 0 where an entry
-        is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
+        Tensor: A 0-d loss in ``input``'s dtype; with ``reduction="none"`` of ``input``'s shape, 0 at masked entries. A
+        MaskedTensor if an operand is one, masked if no entry is valid.
 
     Raises:
         RuntimeError: The shapes do not broadcast, or a valid entry of ``input`` is not a probability.
-        UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
+        UnsupportedOpError: An operand is sparse and the loss is not implemented for it.
 
     Example:
         >>> y, m = torch.tensor([1.0, 9.0]), torch.tensor([True, False])
@@ -67,25 +67,25 @@ def binary_cross_entropy_with_logits(
     target_mask: Tensor | None = None,
     fill_value: Number | None = None,
 ) -> Tensor:
-    """The binary cross entropy of ``sigmoid(input)``, over the valid entries.
+    """The binary cross entropy of ``sigmoid(input)`` over the valid entries.
 
-    An entry counts where ``input`` and ``target`` are both valid.
+    An entry counts if ``input`` and ``target`` are both valid.
 
     Args:
         input (Tensor): Logits, floating point, of any shape; plain or a MaskedTensor.
         target (Tensor): Floating point, broadcastable to ``input``; plain or a MaskedTensor.
-        weight (Tensor, optional): Broadcastable to ``input``, in its dtype: multiplies the loss of each entry. The
-            divisor of a mean stays the number of valid entries, as in torch.
+        weight (Tensor, optional): Broadcastable to ``input``, in its dtype: multiplies the loss of each entry. A mean
+            is divided by the number of valid entries, as in torch.
         pos_weight (Tensor, optional): Broadcastable to ``input``, in its dtype: multiplies the loss of positive
             targets.
 
     Returns:
-        Tensor: A 0-d loss in ``input``'s dtype, or with ``reduction="none"`` one of ``input``'s shape, 0 where an entry
-        is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
+        Tensor: A 0-d loss in ``input``'s dtype; with ``reduction="none"`` of ``input``'s shape, 0 at masked entries. A
+        MaskedTensor if an operand is one, masked if no entry is valid.
 
     Raises:
         RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
-        UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
+        UnsupportedOpError: An operand is sparse and the loss is not implemented for it.
 
     Example:
         >>> y, m = torch.tensor([1.0, 9.0]), torch.tensor([True, False])
@@ -113,23 +113,23 @@ def kl_div(
 ) -> Tensor:
     """The Kullback-Leibler divergence of the valid entries: ``target * (log(target) - input)``.
 
-    An entry counts where ``input`` and ``target`` are both valid.
+    An entry counts if ``input`` and ``target`` are both valid.
 
     Args:
         input (Tensor): Log-probabilities, floating point, of any shape; plain or a MaskedTensor.
         target (Tensor): Probabilities, floating point, broadcastable to ``input``; plain or a MaskedTensor.
-        log_target (bool, optional): ``target`` is a log-probability, too.
+        log_target (bool, optional): Whether ``target`` is a log-probability as well. Default: False.
         reduction (str, optional): ``"mean"`` divides the sum by the number of valid entries, ``"batchmean"`` by the
-            number of indices of the first dimension with a valid entry, ``"sum"`` does not, ``"none"`` gives the loss
+            number of indices of the first dimension with a valid entry, ``"sum"`` does not, ``"none"`` returns the loss
             of each entry.
 
     Returns:
-        Tensor: A 0-d loss in ``input``'s dtype, or with ``reduction="none"`` one of ``input``'s shape, 0 where an entry
-        is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
+        Tensor: A 0-d loss in ``input``'s dtype; with ``reduction="none"`` of ``input``'s shape, 0 at masked entries. A
+        MaskedTensor if an operand is one, masked if no entry is valid.
 
     Raises:
         RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
-        UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
+        UnsupportedOpError: An operand is sparse and the loss is not implemented for it.
 
     Example:
         >>> x = torch.tensor([[0.5, 0.5], [0.1, 0.9]]).log()
@@ -176,22 +176,22 @@ def poisson_nll_loss(
 ) -> Tensor:
     """The negative log likelihood of a Poisson distribution: ``exp(input) - target * input``.
 
-    An entry counts where ``input`` and ``target`` are both valid.
+    An entry counts if ``input`` and ``target`` are both valid.
 
     Args:
         input (Tensor): Logarithms of rates, floating point, of any shape; plain or a MaskedTensor.
         target (Tensor): Floating point, broadcastable to ``input``; plain or a MaskedTensor.
         log_input (bool, optional): False for the rate itself: ``input - target * log(input + eps)``.
         full (bool, optional): Add Stirling's approximation of ``log(target!)``.
-        eps (float, optional): Keeps the logarithm finite.
+        eps (float, optional): Added to the rate to keep the logarithm finite.
 
     Returns:
-        Tensor: A 0-d loss in ``input``'s dtype, or with ``reduction="none"`` one of ``input``'s shape, 0 where an entry
-        is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
+        Tensor: A 0-d loss in ``input``'s dtype; with ``reduction="none"`` of ``input``'s shape, 0 at masked entries. A
+        MaskedTensor if an operand is one, masked if no entry is valid.
 
     Raises:
         RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
-        UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
+        UnsupportedOpError: An operand is sparse and the loss is not implemented for it.
 
     Example:
         >>> y, m = torch.tensor([1.0, 9.0]), torch.tensor([True, False])
@@ -220,8 +220,8 @@ def gaussian_nll_loss(
 ) -> Tensor:
     """The negative log likelihood of a normal distribution, over the valid entries.
 
-    With ``v = max(var, eps)`` it is ``0.5 * (log(v) + (input - target) ** 2 / v)``. An entry counts where ``input`` and
-    ``target`` are both valid.
+    With ``v = max(var, eps)``, the loss is ``0.5 * (log(v) + (input - target) ** 2 / v)``. An entry counts if ``input``
+    and ``target`` are both valid.
 
     Args:
         input (Tensor): Floating point, of any shape; plain or a MaskedTensor.
@@ -229,15 +229,14 @@ def gaussian_nll_loss(
         var (Tensor): Variances, floating point, broadcastable to ``input`` or one for each index of all dimensions but
             the last; or a float.
         full (bool, optional): Add ``0.5 * log(2 * pi)``.
-        eps (float, optional): The smallest variance.
+        eps (float, optional): The smallest variance, for numerical stability.
 
     Returns:
-        Tensor: A 0-d loss in ``input``'s dtype, or with ``reduction="none"`` one of ``input``'s shape, 0 where an entry
-        is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
+        Tensor: A 0-d loss in ``input``'s dtype; with ``reduction="none"`` of ``input``'s shape, 0 at masked entries. A
+        MaskedTensor if an operand is one, masked if no entry is valid.
 
     Raises:
-        ValueError: ``reduction`` is not one of the allowed values, a valid variance is negative, or a mask does not
-            broadcast to its operand or lies on another device.
+        ValueError: A valid variance is negative.
         RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
 
     Example:

@@ -38,23 +38,23 @@ def _of_three(name: str, op: Any) -> Callable[..., Tensor]:
 def margin_ranking_loss() -> Tensor:
     """The ranking loss of the valid entries: ``max(0, -target * (input1 - input2) + margin)``.
 
-    An entry counts where all three operands are valid.
+    An entry counts if all three operands are valid.
 
     Args:
         input1 (Tensor): Floating point, of any shape; plain or a MaskedTensor.
         input2 (Tensor): Floating point, broadcastable to ``input1``; plain or a MaskedTensor.
         target (Tensor): 1 where ``input1`` should be larger, -1 where ``input2`` should, of any dtype, broadcastable to
             ``input1``; plain or a MaskedTensor.
-        margin (float, optional): The least difference that is not penalized.
+        margin (float, optional): The smallest difference that is not penalized.
         mask (Tensor, optional): True = valid entry of ``input1``; bool, of any layout, broadcastable to it.
 
     Returns:
-        Tensor: A 0-d loss in ``input1``'s dtype, or with ``reduction="none"`` one of ``input1``'s shape, 0 where an
-        entry is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
+        Tensor: A 0-d loss in ``input1``'s dtype; with ``reduction="none"`` of ``input1``'s shape, 0 at masked entries.
+        A MaskedTensor if an operand is one, masked if no entry is valid.
 
     Raises:
         RuntimeError: The shapes do not broadcast, or ``input1`` is not floating point.
-        UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
+        UnsupportedOpError: An operand is sparse and the loss is not implemented for it.
 
     Example:
         >>> a, b = torch.tensor([1.0, 9.0]), torch.tensor([3.0, 0.0])
@@ -71,26 +71,26 @@ def margin_ranking_loss() -> Tensor:
 def cosine_embedding_loss() -> Tensor:
     """The cosine embedding loss of pairs of vectors, over the features that are valid in both.
 
-    It is ``1 - cos(input1, input2)`` where ``target`` is 1, and ``max(0, cos(input1, input2) - margin)`` where it is
-    -1.
+    The loss is ``1 - cos(input1, input2)`` where ``target`` is 1, and ``max(0, cos(input1, input2) - margin)`` where it
+    is -1.
 
     Args:
         input1 (Tensor): ``(N, D)`` or ``(D,)``, floating point; plain or a MaskedTensor.
         input2 (Tensor): ``(N, D)`` or ``(D,)``, floating point; plain or a MaskedTensor.
-        target (Tensor): 1 for like vectors, -1 for unlike ones: ``(N,)`` or 0-d, of any dtype; plain or a MaskedTensor.
-        margin (float, optional): The largest cosine of unlike vectors that is not penalized.
+        target (Tensor): 1 for similar vectors, -1 for dissimilar ones: ``(N,)`` or 0-d, of any dtype; plain or a
+            MaskedTensor.
+        margin (float, optional): The largest cosine of dissimilar vectors that is not penalized.
         reduction (str, optional): ``"mean"`` divides the sum by the number of valid pairs, ``"sum"`` does not,
-            ``"none"`` gives the loss of each pair.
+            ``"none"`` returns the loss of each pair.
         mask (Tensor, optional): True = valid entry of ``input1``; bool, of any layout, broadcastable to it.
 
     Returns:
-        Tensor: A 0-d loss in the dtype of the first operand, or with ``reduction="none"`` one of shape ``(N,)``, 0
-        where nothing of a sample is valid. A MaskedTensor if an operand is one; then a loss of which nothing is valid
-        is masked.
+        Tensor: A 0-d loss in the dtype of the first operand; with ``reduction="none"`` of shape ``(N,)``, 0 for samples
+        without a valid entry. A MaskedTensor if an operand is one, masked if no entry is valid.
 
     Raises:
         RuntimeError: The shapes do not broadcast, or ``input1`` is not floating point.
-        UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
+        UnsupportedOpError: An operand is sparse and the loss is not implemented for it.
 
     Example:
         >>> a, b = torch.tensor([[1.0, 0.0, 9.0]]), torch.tensor([[1.0, 0.0, 0.0]])
@@ -124,25 +124,27 @@ def triplet_margin_loss(
 
     Args:
         anchor (Tensor): ``(N, D)`` or ``(D,)``, floating point; plain or a MaskedTensor.
-        positive (Tensor): The same shape and dtype; should be near.
-        negative (Tensor): The same shape and dtype; should be far.
-        margin (float, optional): By how much the negative should be farther away.
+        positive (Tensor): ``(N, D)`` or ``(D,)``, floating point; plain or a MaskedTensor. It should be near
+            ``anchor``.
+        negative (Tensor): ``(N, D)`` or ``(D,)``, floating point; plain or a MaskedTensor. It should be far from
+            ``anchor``.
+        margin (float, optional): The margin by which the negative should be farther away.
         p (float, optional): The order of the norm.
         eps (float, optional): Added to the difference, for a finite gradient.
-        swap (bool, optional): Use the distance of positive and negative where it is smaller.
+        swap (bool, optional): Use the distance of ``positive`` and ``negative`` if it is smaller than that of
+            ``anchor`` and ``negative``.
         reduction (str, optional): ``"mean"`` divides the sum by the number of valid triplets, ``"sum"`` does not,
-            ``"none"`` gives the loss of each triplet.
+            ``"none"`` returns the loss of each triplet.
         mask (Tensor, optional): True = valid entry of ``anchor``; bool, of any layout, broadcastable to it.
         target_mask (Tensor, optional): True = valid entry of ``negative``; bool, of any layout, broadcastable to it.
 
     Returns:
-        Tensor: A 0-d loss in the dtype of the first operand, or with ``reduction="none"`` one of shape ``(N,)``, 0
-        where nothing of a sample is valid. A MaskedTensor if an operand is one; then a loss of which nothing is valid
-        is masked.
+        Tensor: A 0-d loss in the dtype of the first operand; with ``reduction="none"`` of shape ``(N,)``, 0 for samples
+        without a valid entry. A MaskedTensor if an operand is one, masked if no entry is valid.
 
     Raises:
         RuntimeError: The shapes do not broadcast, or ``anchor`` is not floating point.
-        UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
+        UnsupportedOpError: An operand is sparse and the loss is not implemented for it.
 
     Example:
         >>> a, p = torch.tensor([[0.0, 9.0]]), torch.tensor([[1.0, 0.0]])
@@ -175,26 +177,26 @@ def multi_margin_loss(
 ) -> Tensor:
     """The multi-class hinge loss over the valid classes and samples.
 
-    Each sample gives ``sum(max(0, margin - input[target] + input[c]) ** p) / C`` over the other classes ``c``, with
-    ``C`` the number of its valid classes.
+    The loss of a sample is ``sum(max(0, margin - input[target] + input[c]) ** p) / C`` over the other classes ``c``,
+    with ``C`` the number of its valid classes.
 
     Args:
         input (Tensor): Scores ``(N, C)`` or ``(C,)``, floating point; plain or a MaskedTensor.
         target (Tensor): Classes, int64: ``(N,)`` or 0-d; plain or a MaskedTensor.
-        p (int, optional): 1 or 2.
-        margin (float, optional): By how much the score of the target should be larger.
+        p (int, optional): The exponent, 1 or 2.
+        margin (float, optional): The margin by which the score of the target should be larger.
         weight (Tensor, optional): ``(C,)``, in ``input``'s dtype: multiplies the terms of each target class.
         reduction (str, optional): ``"mean"`` divides the sum by the number of valid samples, ``"sum"`` does not,
-            ``"none"`` gives the loss of each sample.
+            ``"none"`` returns the loss of each sample.
 
     Returns:
-        Tensor: A 0-d loss in the dtype of the first operand, or with ``reduction="none"`` one of shape ``(N,)``, 0
-        where nothing of a sample is valid. A MaskedTensor if an operand is one; then a loss of which nothing is valid
-        is masked.
+        Tensor: A 0-d loss in the dtype of the first operand; with ``reduction="none"`` of shape ``(N,)``, 0 for samples
+        without a valid entry. A MaskedTensor if an operand is one, masked if no entry is valid.
 
     Raises:
-        RuntimeError: A valid target is out of range, the shapes do not fit, or ``p`` is neither 1 nor 2.
-        UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
+        RuntimeError: A valid target is out of range, or the shapes do not fit.
+        RuntimeError: ``p`` is neither 1 nor 2.
+        UnsupportedOpError: An operand is sparse and the loss is not implemented for it.
 
     Example:
         >>> x, y = torch.tensor([[0.5, 1.0], [9.0, 9.0]]), torch.tensor([1, 0])
@@ -216,18 +218,17 @@ def multilabel_margin_loss() -> Tensor:
 
     Args:
         input (Tensor): Scores ``(N, C)`` or ``(C,)``, floating point; plain or a MaskedTensor.
-        target (Tensor): Lists of classes, int64, of ``input``'s shape; -1 ends a list. Plain or a MaskedTensor.
+        target (Tensor): Lists of classes, int64, of ``input``'s shape, each ended by -1; plain or a MaskedTensor.
         reduction (str, optional): ``"mean"`` divides the sum by the number of valid samples, ``"sum"`` does not,
-            ``"none"`` gives the loss of each sample.
+            ``"none"`` returns the loss of each sample.
 
     Returns:
-        Tensor: A 0-d loss in the dtype of the first operand, or with ``reduction="none"`` one of shape ``(N,)``, 0
-        where nothing of a sample is valid. A MaskedTensor if an operand is one; then a loss of which nothing is valid
-        is masked.
+        Tensor: A 0-d loss in the dtype of the first operand; with ``reduction="none"`` of shape ``(N,)``, 0 for samples
+        without a valid entry. A MaskedTensor if an operand is one, masked if no entry is valid.
 
     Raises:
         RuntimeError: A valid target is out of range, or the shapes do not fit.
-        UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
+        UnsupportedOpError: An operand is sparse and the loss is not implemented for it.
 
     Example:
         >>> x, y = torch.tensor([0.5, 1.0, 9.0]), torch.tensor([1, -1, -1])
@@ -257,16 +258,15 @@ def multilabel_soft_margin_loss(
         target (Tensor): 0 or 1 for each class: ``(N, C)``, floating point; plain or a MaskedTensor.
         weight (Tensor, optional): ``(C,)``, in ``input``'s dtype: multiplies the loss of each class.
         reduction (str, optional): ``"mean"`` divides the sum by the number of valid samples, ``"sum"`` does not,
-            ``"none"`` gives the loss of each sample.
+            ``"none"`` returns the loss of each sample.
 
     Returns:
-        Tensor: A 0-d loss in the dtype of the first operand, or with ``reduction="none"`` one of shape ``(N,)``, 0
-        where nothing of a sample is valid. A MaskedTensor if an operand is one; then a loss of which nothing is valid
-        is masked.
+        Tensor: A 0-d loss in the dtype of the first operand; with ``reduction="none"`` of shape ``(N,)``, 0 for samples
+        without a valid entry. A MaskedTensor if an operand is one, masked if no entry is valid.
 
     Raises:
         RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
-        UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
+        UnsupportedOpError: An operand is sparse and the loss is not implemented for it.
 
     Example:
         >>> x, y = torch.zeros(1, 2), torch.tensor([[1.0, 9.0]])

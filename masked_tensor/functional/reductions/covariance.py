@@ -24,26 +24,27 @@ def cov(
     fill_value: Number | None = None,
     min_count: int | None = None,
 ) -> Tensor:
-    """The covariance matrix, each entry over the observations at which both variables are valid.
+    """The covariance matrix, each entry over the observations in which both variables are valid.
 
-    Where these are ``correction`` or fewer, a plain result is NaN, and that of a MaskedTensor is masked.
+    With ``correction`` or fewer such observations, the result is NaN for a plain ``input`` and masked for a
+    MaskedTensor.
 
     Args:
-        input (Tensor): ``(V, N)``, a row for each variable, or ``(N,)``; any dtype; plain, or a MaskedTensor, whose
-            own mask counts, too.
-        correction (int, optional): What is taken off the number of observations: 1 or 0.
-        fweights (Tensor, optional): ``(N,)``, of integers: how often each observation was made; plain or masked. One
-            whose weight is masked is left out.
-        aweights (Tensor, optional): ``(N,)``, floating: the importance of each observation; plain or masked.
+        input (Tensor): ``(V, N)``, a row for each variable, or ``(N,)``; any dtype; plain or a MaskedTensor.
+        correction (int, optional): Subtracted from the number of observations in the divisor: 1 or 0.
+        fweights (Tensor, optional): How often each observation was made: integers ``(N,)``; plain or a MaskedTensor.
+            Observations with a masked weight are left out.
+        aweights (Tensor, optional): The importance of each observation: floating point ``(N,)``; plain or a
+            MaskedTensor.
         fill_value (number, optional): The value of an entry with too few observations.
         min_count (int, optional): How many common observations an entry needs, as pandas' ``min_periods``.
 
     Returns:
-        Tensor: ``(V, V)``, or 0-d for one variable; in ``input``'s dtype, for integers in the default one. A
+        Tensor: ``(V, V)``, or 0-d for one variable; in ``input``'s dtype, or the default dtype for integers. A
         MaskedTensor if ``input`` is one.
 
     Raises:
-        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
+        ValueError: ``mask`` does not broadcast to ``input``, or is on another device.
         RuntimeError: ``input`` has more than two dimensions.
         UnsupportedOpError: ``input`` is sparse.
 
@@ -64,22 +65,22 @@ def cov(
 def corrcoef(
     input: Tensor, *, mask: Tensor | None = None, fill_value: Number | None = None, min_count: int | None = None
 ) -> Tensor:
-    """The correlation matrix, each entry over the observations at which both variables are valid.
+    """The correlation matrix, each entry over the observations in which both variables are valid.
 
-    Where these are fewer than 2, a plain result is NaN, and that of a MaskedTensor is masked.
+    With fewer than two such observations, the result is NaN for a plain ``input`` and masked for a MaskedTensor.
 
     Args:
-        input (Tensor): ``(V, N)``, a row for each variable, or ``(N,)``; any dtype; plain, or a MaskedTensor, whose
-            own mask counts, too.
+        input (Tensor): ``(V, N)``, one row per variable, or ``(N,)``; any dtype; plain or a MaskedTensor.
         fill_value (number, optional): The value of an entry with too few observations.
-        min_count (int, optional): How many common observations an entry needs, as pandas' ``min_periods``.
+        min_count (int, optional): The number of common observations that an entry requires, as ``min_periods`` in
+            pandas.
 
     Returns:
-        Tensor: ``(V, V)``, or 0-d for one variable; in ``input``'s dtype, for integers in the default one. A
+        Tensor: ``(V, V)``, or 0-d for one variable; in ``input``'s dtype, or the default dtype for integers. A
         MaskedTensor if ``input`` is one.
 
     Raises:
-        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
+        ValueError: ``mask`` does not broadcast to ``input``, or is on another device.
         RuntimeError: ``input`` has more than two dimensions.
         UnsupportedOpError: ``input`` is sparse.
 

@@ -23,27 +23,26 @@ def unique(
 ) -> Tensor | tuple[Tensor, ...]:
     """The distinct valid entries, or with ``dim`` the distinct slices.
 
-    Slices are equal if they are valid at the same places and equal there; those with nothing valid are dropped. A
-    masked entry of a slice is 0 in a plain result.
+    Slices are equal if they are valid at the same positions and equal there; slices without a valid entry are dropped.
+    Masked entries of a slice are 0 in a plain result.
 
-    A sparse ``input`` gives a strided result, which has 0 if an entry that is not stored is valid.
+    A sparse ``input`` has a strided result, which contains 0 if an entry that is not stored is valid.
 
     Args:
-        input (Tensor): Any shape and layout, any dtype but complex; plain, or a MaskedTensor, whose own mask counts,
-            too.
+        input (Tensor): Any shape and layout, any dtype but complex; plain or a MaskedTensor.
         sorted (bool, optional): Sort the result.
-        return_inverse (bool, optional): Return the position of each entry in the result, too; not for a sparse
+        return_inverse (bool, optional): Also return the position of each entry in the result; not for a sparse
             ``input``.
-        return_counts (bool, optional): Return how often each value occurs, too.
-        dim (int, optional): The dimension that numbers the slices; None is entries. Not for a sparse ``input``.
+        return_counts (bool, optional): Also return how often each value occurs.
+        dim (int, optional): The dimension whose slices are compared; None compares entries. Not for a sparse ``input``.
 
     Returns:
-        Tensor or tuple: The values ``(n,)`` in ``input``'s dtype, and with the options int64 tensors: the inverse, of
+        Tensor or tuple: The values ``(n,)`` in ``input``'s dtype. With the options also int64 tensors: the inverse, of
         ``input``'s shape and masked where a MaskedTensor is, and the counts ``(n,)``. MaskedTensors if ``input`` is
         one.
 
     Raises:
-        NotImplementedError: ``input`` is complex, which has no order.
+        NotImplementedError: ``input`` is complex, and complex numbers have no order.
         UnsupportedOpError: ``input`` is sparse and ``return_inverse`` or ``dim`` is given.
 
     Example:
@@ -74,25 +73,24 @@ def unique_consecutive(
     *,
     mask: Tensor | None = None,
 ) -> Tensor | tuple[Tensor, ...]:
-    """The valid entries in order, without those that repeat the one before; with ``dim`` slices, as :func:`unique`.
+    """The valid entries in order, without repetitions of the entry before; with ``dim``, slices as in :func:`unique`.
 
-    A sparse ``input`` gives a strided result, in which the valid entries between two stored ones are a run of zeros.
+    A sparse ``input`` has a strided result, in which valid entries between two stored ones form a run of zeros.
 
     Args:
-        input (Tensor): Any shape and layout, any dtype but complex; plain, or a MaskedTensor, whose own mask counts,
-            too.
-        return_inverse (bool, optional): Return the position of each entry in the result, too; not for a sparse
+        input (Tensor): Any shape and layout, any dtype but complex; plain or a MaskedTensor.
+        return_inverse (bool, optional): Also return the position of each entry in the result; not for a sparse
             ``input``.
-        return_counts (bool, optional): Return the length of each run, too.
-        dim (int, optional): The dimension that numbers the slices; None is entries. Not for a sparse ``input``.
+        return_counts (bool, optional): Also return the length of each run.
+        dim (int, optional): The dimension whose slices are compared; None compares entries. Not for a sparse ``input``.
 
     Returns:
-        Tensor or tuple: The values ``(n,)`` in ``input``'s dtype, and with the options int64 tensors: the inverse, of
+        Tensor or tuple: The values ``(n,)`` in ``input``'s dtype. With the options also int64 tensors: the inverse, of
         ``input``'s shape and masked where a MaskedTensor is, and the counts ``(n,)``. MaskedTensors if ``input`` is
         one.
 
     Raises:
-        NotImplementedError: ``input`` is complex, which has no order.
+        NotImplementedError: ``input`` is complex, and complex numbers have no order.
         UnsupportedOpError: ``input`` is sparse and ``return_inverse`` or ``dim`` is given.
 
     Example:

@@ -81,23 +81,22 @@ def _extreme(name: str, kind: type[R]) -> Callable[..., Tensor | R]:
 def argmax() -> Tensor:
     """The position of the largest valid entry along ``dim``, or in the flattened input.
 
-    It is never that of a masked entry. Where no entry is valid, a plain result is 0 and that of a MaskedTensor is
-    masked.
+    A masked entry is never selected. Where no entry is valid, the result is 0 for a plain ``input`` and masked for a
+    MaskedTensor.
 
     Args:
-        input (Tensor): Integer or floating point, of any shape and layout; plain, or a MaskedTensor, whose own mask
-            counts, too.
-        dim (int, optional): The dimension to reduce; None is all of them. ``axis`` is the same.
-        min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
-            ``fill_value``.
+        input (Tensor): Integer or floating point, of any shape and layout; plain or a MaskedTensor.
+        dim (int, optional): The dimension to reduce; None reduces all. ``axis`` is accepted as well.
+        min_count (int, optional): The number of valid entries that a result requires. With fewer, it is masked for a
+            MaskedTensor, and ``fill_value`` for a plain ``input``.
 
     Returns:
         Tensor: ``input``'s shape without ``dim``, int64. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, ``mask`` is not a plain bool or int tensor, or ``dim`` is not an int.
+        TypeError: ``dim`` is not an int.
         IndexError: ``dim`` is out of range or has size 0.
-        RuntimeError: ``input`` is complex, which has no order, or bool.
+        RuntimeError: ``input`` is complex or bool.
 
     Example:
         >>> x = torch.tensor([5.0, -float("inf")])
@@ -113,23 +112,22 @@ def argmax() -> Tensor:
 def argmin() -> Tensor:
     """The position of the smallest valid entry along ``dim``, or in the flattened input.
 
-    It is never that of a masked entry. Where no entry is valid, a plain result is 0 and that of a MaskedTensor is
-    masked.
+    A masked entry is never selected. Where no entry is valid, the result is 0 for a plain ``input`` and masked for a
+    MaskedTensor.
 
     Args:
-        input (Tensor): Integer or floating point, of any shape and layout; plain, or a MaskedTensor, whose own mask
-            counts, too.
-        dim (int, optional): The dimension to reduce; None is all of them. ``axis`` is the same.
-        min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
-            ``fill_value``.
+        input (Tensor): Integer or floating point, of any shape and layout; plain or a MaskedTensor.
+        dim (int, optional): The dimension to reduce; None reduces all. ``axis`` is accepted as well.
+        min_count (int, optional): The number of valid entries that a result requires. With fewer, it is masked for a
+            MaskedTensor, and ``fill_value`` for a plain ``input``.
 
     Returns:
         Tensor: ``input``'s shape without ``dim``, int64. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, ``mask`` is not a plain bool or int tensor, or ``dim`` is not an int.
+        TypeError: ``dim`` is not an int.
         IndexError: ``dim`` is out of range or has size 0.
-        RuntimeError: ``input`` is complex, which has no order, or bool.
+        RuntimeError: ``input`` is complex or bool.
 
     Example:
         >>> mt.argmin(torch.tensor([1, 5, 3]), 0, mask=torch.tensor([False, True, True]))
@@ -144,30 +142,30 @@ def argmin() -> Tensor:
 def max() -> Tensor | torch.return_types.max:
     """The largest valid entry, or with ``dim`` the largest along it and its position.
 
-    Where no entry is valid, a plain result is -inf (the smallest integer, False) at position 0, and that of a
-    MaskedTensor is masked. ``max(input, other)`` is ``torch.maximum``, the larger of each pair, valid where both are.
+    Where no entry is valid, the value is -inf (the smallest integer, False) at position 0 for a plain ``input`` and
+    masked for a MaskedTensor. ``max(input, other)`` is ``torch.maximum``: the larger of each pair, valid where both
+    are.
 
     Args:
-        input (Tensor): Any shape and layout, any dtype but complex; plain, or a MaskedTensor, whose own mask counts,
-            too.
-        dim (int or Tensor, optional): The dimension to reduce; None is all of them. A tensor of any shape and dtype in
-            its place is ``other``. ``axis`` is the same.
-        keepdim (bool, optional): Keep the reduced dimension with size 1; needs a ``dim``. ``keepdims`` is the same.
+        input (Tensor): Any shape and layout, any dtype but complex; plain or a MaskedTensor.
+        dim (int or Tensor, optional): The dimension to reduce; None reduces all. A tensor of any shape and dtype in its
+            place is ``other``. ``axis`` is accepted as well.
+        keepdim (bool, optional): Keep the reduced dimension with size 1; requires ``dim``. ``keepdims`` is accepted as
+            well.
         other (Tensor, optional): Any dtype but complex, strided, broadcastable to ``input``; plain or a MaskedTensor.
-        fill_value (number, optional): The value of a result with too few valid entries; its index is 0, or masked in a
-            MaskedTensor.
+        fill_value (number, optional): The value of a result with too few valid entries. Its index is 0 for a plain
+            ``input`` and masked for a MaskedTensor.
 
     Returns:
-        Tensor or tuple: A 0-d tensor in ``input``'s dtype, with ``other`` one of the broadcast shape, or with ``dim`` a
-        named tuple ``(values, indices)`` of ``input``'s shape without it, the indices int64. MaskedTensors if ``input``
-        is one.
+        Tensor or tuple: A 0-d tensor in ``input``'s dtype; with ``other``, a tensor of the broadcast shape; with
+        ``dim``, a named tuple ``(values, indices)`` of ``input``'s shape without it, with int64 indices. MaskedTensors
+        if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, ``mask`` is not a plain bool or int tensor, ``dim`` is not an int, or
-            ``keepdim`` is given without it.
+        TypeError: ``dim`` is not an int, or ``keepdim`` is given without it.
         IndexError: ``dim`` is out of range or has size 0.
-        RuntimeError: ``input`` is complex, which has no order.
-        UnsupportedOpError: ``other`` is given, and an operand is sparse.
+        RuntimeError: ``input`` is complex, and complex numbers have no order.
+        UnsupportedOpError: ``other`` is given and an operand is sparse.
 
     Example:
         >>> x, m = torch.tensor([[9.0, 2.0, 3.0]]), torch.tensor([[False, True, True]])
@@ -185,30 +183,29 @@ def max() -> Tensor | torch.return_types.max:
 def min() -> Tensor | torch.return_types.min:
     """The smallest valid entry, or with ``dim`` the smallest along it and its position.
 
-    Where no entry is valid, a plain result is inf (the largest integer, True) at position 0, and that of a MaskedTensor
-    is masked. ``min(input, other)`` is ``torch.minimum``, the smaller of each pair, valid where both are.
+    Where no entry is valid, the value is inf (the largest integer, True) at position 0 for a plain ``input`` and masked
+    for a MaskedTensor. ``min(input, other)`` is ``torch.minimum``: the smaller of each pair, valid where both are.
 
     Args:
-        input (Tensor): Any shape and layout, any dtype but complex; plain, or a MaskedTensor, whose own mask counts,
-            too.
-        dim (int or Tensor, optional): The dimension to reduce; None is all of them. A tensor of any shape and dtype in
-            its place is ``other``. ``axis`` is the same.
-        keepdim (bool, optional): Keep the reduced dimension with size 1; needs a ``dim``. ``keepdims`` is the same.
+        input (Tensor): Any shape and layout, any dtype but complex; plain or a MaskedTensor.
+        dim (int or Tensor, optional): The dimension to reduce; None reduces all. A tensor of any shape and dtype in its
+            place is ``other``. ``axis`` is accepted as well.
+        keepdim (bool, optional): Keep the reduced dimension with size 1; requires ``dim``. ``keepdims`` is accepted as
+            well.
         other (Tensor, optional): Any dtype but complex, strided, broadcastable to ``input``; plain or a MaskedTensor.
-        fill_value (number, optional): The value of a result with too few valid entries; its index is 0, or masked in a
-            MaskedTensor.
+        fill_value (number, optional): The value of a result with too few valid entries. Its index is 0 for a plain
+            ``input`` and masked for a MaskedTensor.
 
     Returns:
-        Tensor or tuple: A 0-d tensor in ``input``'s dtype, with ``other`` one of the broadcast shape, or with ``dim`` a
-        named tuple ``(values, indices)`` of ``input``'s shape without it, the indices int64. MaskedTensors if ``input``
-        is one.
+        Tensor or tuple: A 0-d tensor in ``input``'s dtype; with ``other``, a tensor of the broadcast shape; with
+        ``dim``, a named tuple ``(values, indices)`` of ``input``'s shape without it, with int64 indices. MaskedTensors
+        if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, ``mask`` is not a plain bool or int tensor, ``dim`` is not an int, or
-            ``keepdim`` is given without it.
+        TypeError: ``dim`` is not an int, or ``keepdim`` is given without it.
         IndexError: ``dim`` is out of range or has size 0.
-        RuntimeError: ``input`` is complex, which has no order.
-        UnsupportedOpError: ``other`` is given, and an operand is sparse.
+        RuntimeError: ``input`` is complex, and complex numbers have no order.
+        UnsupportedOpError: ``other`` is given and an operand is sparse.
 
     Example:
         >>> x, m = torch.tensor([[0.0, 2.0, 3.0]]), torch.tensor([[False, True, True]])

@@ -34,12 +34,12 @@ def _test(name: str, call: Callable[..., Any], sparse: Callable[..., Tensor]) ->
 
 @row(_test, over_dims(aten.any.dims), slice_reductions.any)
 def any() -> Tensor:
-    """Whether a valid entry along ``dim`` is not 0.
+    """Whether any valid entry along ``dim`` is nonzero.
 
-    A plain result is False where no entry is valid; that of a MaskedTensor is masked there.
+    Where no entry is valid, the result is False for a plain ``input`` and masked for a MaskedTensor.
 
     Args:
-        input (Tensor): Any shape, layout and dtype; plain, or a MaskedTensor, whose own mask counts, too.
+        input (Tensor): Any shape, layout and dtype; plain or a MaskedTensor.
 
     Returns:
         Tensor: ``input``'s shape without ``dim``, bool. A MaskedTensor if ``input`` is one.
@@ -57,12 +57,12 @@ def any() -> Tensor:
 
 @row(_test, over_dims(aten.all.dims), slice_reductions.all)
 def all() -> Tensor:
-    """Whether every valid entry along ``dim`` is not 0.
+    """Whether all valid entries along ``dim`` are nonzero.
 
-    A plain result is True where no entry is valid; that of a MaskedTensor is masked there.
+    Where no entry is valid, the result is True for a plain ``input`` and masked for a MaskedTensor.
 
     Args:
-        input (Tensor): Any shape, layout and dtype; plain, or a MaskedTensor, whose own mask counts, too.
+        input (Tensor): Any shape, layout and dtype; plain or a MaskedTensor.
 
     Returns:
         Tensor: ``input``'s shape without ``dim``, bool. A MaskedTensor if ``input`` is one.
@@ -88,12 +88,12 @@ def count_nonzero(
     fill_value: Number | None = None,
     min_count: int | None = None,
 ) -> Tensor:
-    """The number of valid entries along ``dim`` that are not 0.
+    """The number of nonzero valid entries along ``dim``.
 
-    It is a count: where no entry is valid it is 0, and valid.
+    Where no entry is valid, the count is 0, and it is valid in a MaskedTensor as well.
 
     Args:
-        input (Tensor): Any shape, layout and dtype; plain, or a MaskedTensor, whose own mask counts, too.
+        input (Tensor): Any shape, layout and dtype; plain or a MaskedTensor.
 
     Returns:
         Tensor: ``input``'s shape without ``dim``, int64. A MaskedTensor if ``input`` is one.

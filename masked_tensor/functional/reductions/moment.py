@@ -77,21 +77,20 @@ def _with_mean(name: str, moment: Callable[..., Tensor]) -> Callable[..., tuple[
 def var() -> Tensor:
     """The variance of the valid entries along ``dim``: ``sum((x - mean) ** 2) / (n - correction)``.
 
-    ``n`` is the number of valid entries. Where ``n <= correction`` a plain result is NaN and that of a MaskedTensor is
-    masked.
+    ``n`` is the number of valid entries. Where ``n <= correction``, the result is NaN for a plain ``input`` and masked
+    for a MaskedTensor.
 
     Args:
-        input (Tensor): Any shape, layout and dtype; plain, or a MaskedTensor, whose own mask counts, too.
-        unbiased (bool, optional): The older spelling of ``correction``: True is 1, False is 0.
-        correction (float, optional): What is taken off ``n``; by default 1.
+        input (Tensor): Any shape, layout and dtype; plain or a MaskedTensor.
+        unbiased (bool, optional): torch's older form of ``correction``: True is 1, False is 0.
+        correction (float, optional): Subtracted from ``n`` in the divisor. Default: 1.
 
     Returns:
         Tensor: ``input``'s shape without ``dim``, in its dtype: real for complex, the default dtype for integers and
         bools. A MaskedTensor if ``input`` is one.
 
     Raises:
-        ValueError: Both ``unbiased`` and ``correction`` are given, or ``mask`` does not broadcast to ``input`` or lies
-            on another device.
+        ValueError: Both ``unbiased`` and ``correction`` are given.
 
     Example:
         >>> x = torch.tensor([1.0, float("nan"), 4.0])
@@ -107,21 +106,20 @@ def var() -> Tensor:
 def std() -> Tensor:
     """The standard deviation of the valid entries along ``dim``: the square root of :func:`var`.
 
-    Where ``n <= correction`` a plain result is NaN and that of a MaskedTensor is masked. The gradient is 0 where the
-    deviation is 0.
+    Where ``n <= correction``, the result is NaN for a plain ``input`` and masked for a MaskedTensor. The gradient is 0
+    where the standard deviation is 0.
 
     Args:
-        input (Tensor): Any shape, layout and dtype; plain, or a MaskedTensor, whose own mask counts, too.
-        unbiased (bool, optional): The older spelling of ``correction``: True is 1, False is 0.
-        correction (float, optional): What is taken off ``n``; by default 1.
+        input (Tensor): Any shape, layout and dtype; plain or a MaskedTensor.
+        unbiased (bool, optional): torch's older form of ``correction``: True is 1, False is 0.
+        correction (float, optional): Subtracted from ``n`` in the divisor. Default: 1.
 
     Returns:
         Tensor: ``input``'s shape without ``dim``, in its dtype: real for complex, the default dtype for integers and
         bools. A MaskedTensor if ``input`` is one.
 
     Raises:
-        ValueError: Both ``unbiased`` and ``correction`` are given, or ``mask`` does not broadcast to ``input`` or lies
-            on another device.
+        ValueError: Both ``unbiased`` and ``correction`` are given.
 
     Example:
         >>> x = torch.tensor([1.0, float("nan"), 4.0])
@@ -137,21 +135,20 @@ def std() -> Tensor:
 def var_mean() -> tuple[Tensor, Tensor]:
     """The variance and the mean of the valid entries along ``dim``.
 
-    Where too few entries are valid, plain results are NaN and those of a MaskedTensor are masked; see :func:`var`.
+    Where too few entries are valid, the results are NaN for a plain ``input`` and masked for a MaskedTensor; see
+    :func:`var`.
 
     Args:
-        input (Tensor): Floating point or complex, of any shape and layout; plain, or a MaskedTensor, whose own mask
-            counts, too.
-        unbiased (bool, optional): The older spelling of ``correction``: True is 1, False is 0.
-        correction (float, optional): What is taken off ``n``; by default 1.
+        input (Tensor): Floating point or complex, of any shape and layout; plain or a MaskedTensor.
+        unbiased (bool, optional): torch's older form of ``correction``: True is 1, False is 0.
+        correction (float, optional): Subtracted from ``n`` in the divisor. Default: 1.
 
     Returns:
         tuple of Tensor: ``(var, mean)``, each of ``input``'s shape without ``dim``, in its dtype; the variance of
         complex numbers is real. MaskedTensors if ``input`` is one.
 
     Raises:
-        ValueError: Both ``unbiased`` and ``correction`` are given, or ``mask`` does not broadcast to ``input`` or lies
-            on another device.
+        ValueError: Both ``unbiased`` and ``correction`` are given.
         RuntimeError: ``input`` is neither floating point nor complex.
 
     Example:
@@ -168,21 +165,20 @@ def var_mean() -> tuple[Tensor, Tensor]:
 def std_mean() -> tuple[Tensor, Tensor]:
     """The standard deviation and the mean of the valid entries along ``dim``.
 
-    Where too few entries are valid, plain results are NaN and those of a MaskedTensor are masked; see :func:`var`.
+    Where too few entries are valid, the results are NaN for a plain ``input`` and masked for a MaskedTensor; see
+    :func:`var`.
 
     Args:
-        input (Tensor): Floating point or complex, of any shape and layout; plain, or a MaskedTensor, whose own mask
-            counts, too.
-        unbiased (bool, optional): The older spelling of ``correction``: True is 1, False is 0.
-        correction (float, optional): What is taken off ``n``; by default 1.
+        input (Tensor): Floating point or complex, of any shape and layout; plain or a MaskedTensor.
+        unbiased (bool, optional): torch's older form of ``correction``: True is 1, False is 0.
+        correction (float, optional): Subtracted from ``n`` in the divisor. Default: 1.
 
     Returns:
-        tuple of Tensor: ``(std, mean)``, each of ``input``'s shape without ``dim``, in its dtype; the deviation of
-        complex numbers is real. MaskedTensors if ``input`` is one.
+        tuple of Tensor: ``(std, mean)``, each of ``input``'s shape without ``dim``, in its dtype; the standard
+        deviation of complex numbers is real. MaskedTensors if ``input`` is one.
 
     Raises:
-        ValueError: Both ``unbiased`` and ``correction`` are given, or ``mask`` does not broadcast to ``input`` or lies
-            on another device.
+        ValueError: Both ``unbiased`` and ``correction`` are given.
         RuntimeError: ``input`` is neither floating point nor complex.
 
     Example:
@@ -209,19 +205,19 @@ def norm(
 ) -> Tensor:
     """The vector norm of the valid entries along ``dim``: ``sum(abs(x[valid]) ** ord) ** (1 / ord)``.
 
-    Where no entry is valid, a plain result is 0 (inf for a negative ``ord``) and that of a MaskedTensor is masked.
+    Where no entry is valid, the result is 0 (inf for a negative ``ord``) for a plain ``input`` and masked for a
+    MaskedTensor.
 
     Args:
-        input (Tensor): Floating point or complex, of any shape and layout; plain, or a MaskedTensor, whose own mask
-            counts, too.
-        ord (float, optional): The order. 0 counts the entries that are not 0; inf and -inf take the largest and the
-            smallest ``abs(x)``.
+        input (Tensor): Floating point or complex, of any shape and layout; plain or a MaskedTensor.
+        ord (float, optional): The order. 0 counts the nonzero entries; inf and -inf are the largest and the smallest
+            ``abs(x)``.
 
     Returns:
         Tensor: ``input``'s shape without ``dim``, in its dtype; real for complex. A MaskedTensor if ``input`` is one.
 
     Raises:
-        ValueError: ``ord`` is not a number, or ``mask`` does not broadcast to ``input`` or lies on another device.
+        ValueError: ``ord`` is not a number.
         RuntimeError: ``input`` is neither floating point nor complex.
 
     Example:
@@ -247,11 +243,10 @@ def dist(
 ) -> Tensor:
     """The ``p``-norm of ``input - other`` over the entries that are valid in both.
 
-    Where no entry is, a plain result is 0 and that of a MaskedTensor is masked.
+    Where no entry is valid, the result is 0 for plain tensors and masked for a MaskedTensor.
 
     Args:
-        input (Tensor): Floating point or complex, of any shape and layout; plain, or a MaskedTensor, whose own mask
-            counts, too.
+        input (Tensor): Floating point or complex, of any shape and layout; plain or a MaskedTensor.
         other (Tensor): Floating point or complex, broadcastable to ``input``, or of its shape if one of them is sparse;
             plain or a MaskedTensor.
         p (float, optional): The order of the norm.
@@ -261,10 +256,10 @@ def dist(
         Tensor: A 0-d tensor in the dtype of ``input - other``; real for complex. A MaskedTensor if an operand is one.
 
     Raises:
-        TypeError: ``input`` or ``other`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
-        ValueError: An operand is sparse and the shapes differ, or ``mask`` does not broadcast to ``input`` or lies on
-            another device.
-        RuntimeError: The shapes do not broadcast, or ``input`` is neither floating point nor complex.
+        TypeError: ``other`` is not a tensor.
+        ValueError: An operand is sparse and the shapes differ.
+        RuntimeError: The shapes do not broadcast.
+        RuntimeError: ``input`` is neither floating point nor complex.
 
     Example:
         >>> x, y = torch.tensor([1.0, 2.0]), torch.tensor([4.0, 9.0])

@@ -100,26 +100,25 @@ def _quantile(name: str, op: Any) -> Callable[..., Tensor]:
 
 @row(_median, torch.return_types.median)
 def median() -> Tensor | torch.return_types.median:
-    """The lower median of the valid entries, or with ``dim`` the one along it and its position.
+    """The lower median of the valid entries, or with ``dim`` the median along it and its position.
 
-    It is NaN if a valid entry is NaN. Where no entry is valid, a plain result is NaN (0 for integers) at position 0,
-    and that of a MaskedTensor is masked.
+    It is NaN if a valid entry is NaN. Where no entry is valid, the value is NaN (0 for integers) at position 0 for a
+    plain ``input`` and masked for a MaskedTensor.
 
     Args:
-        input (Tensor): Integer or floating point, of any shape and layout; plain, or a MaskedTensor, whose own mask
-            counts, too.
-        dim (int or tuple of int, optional): The dimensions to reduce; None is all of them. ``axis`` is the same.
-        fill_value (number, optional): The value of a result with too few valid entries; its index is 0, or masked in a
-            MaskedTensor.
+        input (Tensor): Integer or floating point, of any shape and layout; plain or a MaskedTensor.
+        dim (int or tuple of int, optional): The dimensions to reduce; None reduces all. ``axis`` is accepted as well.
+        fill_value (number, optional): The value of a result with too few valid entries. Its index is 0 for a plain
+            ``input`` and masked for a MaskedTensor.
 
     Returns:
         Tensor or tuple: A 0-d tensor in ``input``'s dtype, or with ``dim`` a named tuple ``(values, indices)`` of
-        ``input``'s shape without it, the indices int64; of several positions of the median any one may be given.
-        MaskedTensors if ``input`` is one.
+        ``input``'s shape without it, with int64 indices. If the median occurs several times, the index is that of any
+        occurrence. MaskedTensors if ``input`` is one.
 
     Raises:
         IndexError: ``dim`` is out of range or has size 0.
-        RuntimeError: ``input`` is complex, which has no order, or bool.
+        RuntimeError: ``input`` is complex or bool.
 
     Example:
         >>> m = torch.tensor([True, True, False, True])
@@ -135,26 +134,25 @@ def median() -> Tensor | torch.return_types.median:
 
 @row(_median, torch.return_types.nanmedian)
 def nanmedian() -> Tensor | torch.return_types.nanmedian:
-    """The lower median of the valid entries that are not NaN, or with ``dim`` the one along it and its position.
+    """The lower median of the valid entries that are not NaN, or with ``dim`` the median along it and its position.
 
-    Where there is none, a plain result is NaN (0 for integers); where no entry is valid, that of a MaskedTensor is
-    masked.
+    Where all valid entries are NaN, the result is NaN. Where no entry is valid, it is NaN (0 for integers) for a plain
+    ``input`` and masked for a MaskedTensor.
 
     Args:
-        input (Tensor): Integer or floating point, of any shape and layout; plain, or a MaskedTensor, whose own mask
-            counts, too.
-        dim (int or tuple of int, optional): The dimensions to reduce; None is all of them. ``axis`` is the same.
-        fill_value (number, optional): The value of a result with too few valid entries; its index is 0, or masked in a
-            MaskedTensor.
+        input (Tensor): Integer or floating point, of any shape and layout; plain or a MaskedTensor.
+        dim (int or tuple of int, optional): The dimensions to reduce; None reduces all. ``axis`` is accepted as well.
+        fill_value (number, optional): The value of a result with too few valid entries. Its index is 0 for a plain
+            ``input`` and masked for a MaskedTensor.
 
     Returns:
         Tensor or tuple: A 0-d tensor in ``input``'s dtype, or with ``dim`` a named tuple ``(values, indices)`` of
-        ``input``'s shape without it, the indices int64; of several positions of the median any one may be given.
-        MaskedTensors if ``input`` is one.
+        ``input``'s shape without it, with int64 indices. If the median occurs several times, the index is that of any
+        occurrence. MaskedTensors if ``input`` is one.
 
     Raises:
         IndexError: ``dim`` is out of range or has size 0.
-        RuntimeError: ``input`` is complex, which has no order, or bool.
+        RuntimeError: ``input`` is complex or bool.
 
     Example:
         >>> x = torch.tensor([5.0, float("nan"), 9.0])
@@ -176,17 +174,16 @@ def mode(
     fill_value: Number | None = None,
     min_count: int | None = None,
 ) -> torch.return_types.mode:
-    """The most frequent valid entry along ``dim``, the smallest of several, and the position of its last occurrence.
+    """The most frequent valid entry along ``dim``, the smallest in a tie, and the position of its last occurrence.
 
-    Entries that a sparse ``input`` does not store are zeros, and count. Where no entry is valid, plain results are NaN
-    (0 for integers) and position 0, and those of a MaskedTensor are masked.
+    Where no entry is valid, the value is NaN (0 for integers) at position 0 for a plain ``input`` and masked for a
+    MaskedTensor. Entries that a sparse ``input`` does not store count as zeros.
 
     Args:
-        input (Tensor): Any shape and layout, any dtype but complex; plain, or a MaskedTensor, whose own mask counts,
-            too.
-        dim (int or tuple of int, optional): The dimensions to reduce; None is all of them. ``axis`` is the same.
-        fill_value (number, optional): The value of a result with too few valid entries; its index is 0, or masked in a
-            MaskedTensor.
+        input (Tensor): Any shape and layout, any dtype but complex; plain or a MaskedTensor.
+        dim (int or tuple of int, optional): The dimensions to reduce; None reduces all. ``axis`` is accepted as well.
+        fill_value (number, optional): The value of a result with too few valid entries. Its index is 0 for a plain
+            ``input`` and masked for a MaskedTensor.
 
     Returns:
         tuple: A named tuple ``(values, indices)`` of ``input``'s shape without ``dim``: values in its dtype and int64
@@ -194,7 +191,7 @@ def mode(
 
     Raises:
         IndexError: ``dim`` is out of range or has size 0.
-        RuntimeError: ``input`` is complex, which has no order.
+        RuntimeError: ``input`` is complex, and complex numbers have no order.
 
     Example:
         >>> m = torch.tensor([True, True, True, False, False])
@@ -224,37 +221,36 @@ def mode(
 
 @row(_quantile, aten.quantile)
 def quantile() -> Tensor:
-    """The ``q``-quantile of the valid entries along ``dim``, or NaN if one of them is NaN.
+    """The ``q``-quantile of the valid entries along ``dim``; NaN if a valid entry is NaN.
 
-    Where no entry is valid, a plain result is NaN and that of a MaskedTensor is masked. Entries that a sparse ``input``
-    does not store are zeros, and are only counted.
+    Where no entry is valid, the result is NaN for a plain ``input`` and masked for a MaskedTensor. Entries that a
+    sparse ``input`` does not store count as zeros; they are not materialized.
 
     Args:
-        input (Tensor): float32 or float64, of any shape and layout; plain, or a MaskedTensor, whose own mask counts,
-            too.
+        input (Tensor): float32 or float64, of any shape and layout; plain or a MaskedTensor.
         q (float or Tensor): A number from 0 to 1, or several: a list, or a 0-d or 1-D tensor of ``input``'s dtype.
-        dim (int or tuple of int, optional): The dimensions to reduce; None is all of them. ``axis`` is the same.
-        interpolation (str, optional): What is taken between two entries: ``"linear"``, ``"lower"``, ``"higher"``,
+        dim (int or tuple of int, optional): The dimensions to reduce; None reduces all. ``axis`` is accepted as well.
+        interpolation (str, optional): How to interpolate between two entries: ``"linear"``, ``"lower"``, ``"higher"``,
             ``"midpoint"`` or ``"nearest"``.
-        alphap (float, optional): With ``betap`` which quantile the k-th of n entries is:
-            ``(k - alphap) / (n + 1 - alphap - betap)``, as in scipy; 1 and 1 are torch's, 0.4 and 0.4 scipy's own.
-        betap (float, optional): The same at the upper end.
+        alphap (float, optional): With ``betap``, the plotting position: the k-th of n entries is the ``(k - alphap) /
+            (n + 1 - alphap - betap)`` quantile. 1 and 1 are torch's defaults, 0.4 and 0.4 scipy's.
+        betap (float, optional): The plotting position at the upper end, see ``alphap``.
         weights (Tensor, optional): Any real dtype, broadcastable to ``input``, or 1-D with one entry per position along
-            ``dim``; plain or a MaskedTensor. The result is then the first entry, in rising order, with which ``q`` of
-            the total weight is reached. Masked weights and weights of 0 leave their entries out; negative ones count
-            as 0 where a look would wait for the device.
+            ``dim``; plain or a MaskedTensor. The result is the smallest entry at which the cumulative weight reaches
+            ``q`` of the total; masked weights and weights of 0 exclude their entries.
         fill_value (number, optional): The value of a result with too few valid entries.
 
     Returns:
-        Tensor: ``input``'s shape without ``dim``, in its dtype; behind a first dimension for ``q`` if that is 1-D or a
+        Tensor: ``input``'s shape without ``dim``, in its dtype, with a leading dimension for ``q`` if it is 1-D or a
         list. A MaskedTensor if ``input`` is one.
 
     Raises:
-        ValueError: ``mask`` or ``weights`` does not broadcast to ``input``, or lies on another device; a weight is
-            negative, or ``weights`` come with another ``interpolation``; or ``fill_value`` does not fit an integer
-            result.
-        RuntimeError: ``input`` is neither float32 nor float64, ``q`` is out of range, or ``interpolation`` is another
-            word.
+        ValueError: ``weights`` does not broadcast to ``input``, or is on another device.
+        ValueError: A weight is negative, on the CPU (elsewhere it counts as 0).
+        ValueError: ``weights`` are given with an ``interpolation``.
+        ValueError: ``fill_value`` does not fit an integer result.
+        RuntimeError: ``input`` is neither float32 nor float64.
+        RuntimeError: ``q`` is out of range, or ``interpolation`` is not one of the values above.
         UnsupportedOpError: ``q`` is masked and sparse, or ``input`` is sparse and ``weights`` are given.
 
     Example:
@@ -276,34 +272,34 @@ def quantile() -> Tensor:
 def nanquantile() -> Tensor:
     """The ``q``-quantile of the valid entries along ``dim`` that are not NaN.
 
-    Where there is none, a plain result is NaN; where no entry is valid, that of a MaskedTensor is masked.
+    Where all valid entries are NaN, the result is NaN. Where no entry is valid, it is NaN for a plain ``input`` and
+    masked for a MaskedTensor.
 
     Args:
-        input (Tensor): float32 or float64, of any shape and layout; plain, or a MaskedTensor, whose own mask counts,
-            too.
+        input (Tensor): float32 or float64, of any shape and layout; plain or a MaskedTensor.
         q (float or Tensor): A number from 0 to 1, or several: a list, or a 0-d or 1-D tensor of ``input``'s dtype.
-        dim (int or tuple of int, optional): The dimensions to reduce; None is all of them. ``axis`` is the same.
-        interpolation (str, optional): What is taken between two entries: ``"linear"``, ``"lower"``, ``"higher"``,
+        dim (int or tuple of int, optional): The dimensions to reduce; None reduces all. ``axis`` is accepted as well.
+        interpolation (str, optional): How to interpolate between two entries: ``"linear"``, ``"lower"``, ``"higher"``,
             ``"midpoint"`` or ``"nearest"``.
-        alphap (float, optional): With ``betap`` which quantile the k-th of n entries is:
-            ``(k - alphap) / (n + 1 - alphap - betap)``, as in scipy; 1 and 1 are torch's, 0.4 and 0.4 scipy's own.
-        betap (float, optional): The same at the upper end.
+        alphap (float, optional): With ``betap``, the plotting position: the k-th of n entries is the ``(k - alphap) /
+            (n + 1 - alphap - betap)`` quantile. 1 and 1 are torch's defaults, 0.4 and 0.4 scipy's.
+        betap (float, optional): The plotting position at the upper end, see ``alphap``.
         weights (Tensor, optional): Any real dtype, broadcastable to ``input``, or 1-D with one entry per position along
-            ``dim``; plain or a MaskedTensor. The result is then the first entry, in rising order, with which ``q`` of
-            the total weight is reached. Masked weights and weights of 0 leave their entries out; negative ones count
-            as 0 where a look would wait for the device.
+            ``dim``; plain or a MaskedTensor. The result is the smallest entry at which the cumulative weight reaches
+            ``q`` of the total; masked weights and weights of 0 exclude their entries.
         fill_value (number, optional): The value of a result with too few valid entries.
 
     Returns:
-        Tensor: ``input``'s shape without ``dim``, in its dtype; behind a first dimension for ``q`` if that is 1-D or a
+        Tensor: ``input``'s shape without ``dim``, in its dtype, with a leading dimension for ``q`` if it is 1-D or a
         list. A MaskedTensor if ``input`` is one.
 
     Raises:
-        ValueError: ``mask`` or ``weights`` does not broadcast to ``input``, or lies on another device; a weight is
-            negative, or ``weights`` come with another ``interpolation``; or ``fill_value`` does not fit an integer
-            result.
-        RuntimeError: ``input`` is neither float32 nor float64, ``q`` is out of range, or ``interpolation`` is another
-            word.
+        ValueError: ``weights`` does not broadcast to ``input``, or is on another device.
+        ValueError: A weight is negative, on the CPU (elsewhere it counts as 0).
+        ValueError: ``weights`` are given with an ``interpolation``.
+        ValueError: ``fill_value`` does not fit an integer result.
+        RuntimeError: ``input`` is neither float32 nor float64.
+        RuntimeError: ``q`` is out of range, or ``interpolation`` is not one of the values above.
         UnsupportedOpError: ``q`` is masked and sparse, or ``input`` is sparse and ``weights`` are given.
 
     Example:

@@ -15,31 +15,29 @@ Ties = Literal["average", "min", "max", "dense", "ordinal"]
 
 @as_torch
 def rankdata(input: Tensor, method: Ties = "average", *, dim: int | None = None, mask: Tensor | None = None) -> Tensor:
-    """The rank of each valid entry among the valid entries along ``dim``: 1 is the smallest.
+    """The rank of each valid entry among the valid entries along ``dim``, 1 for the smallest.
 
-    Masked entries have no rank: a plain result is 0 there. ``argsort().argsort()`` is no rank where something is
-    masked. NaN is the greatest value, and one NaN ties with another. Ranks have no gradient.
+    Masked entries have no rank: they are 0 in a plain result and stay masked in a MaskedTensor. NaN ranks last, and NaN
+    entries are tied. Ranks have no gradient. ``argsort().argsort()`` is not the rank if entries are masked.
 
-    A sparse ``input`` keeps its pattern: ranks are among the entries that it stores, along one ``dim``.
+    A sparse ``input`` keeps its pattern: its stored entries are ranked along one ``dim``.
 
     Args:
-        input (Tensor): Any shape and layout, real or bool; plain, or a MaskedTensor, whose own mask counts, too.
-        method (str, optional): What equal entries get. ``"average"``: the mean of the ranks they take up; ``"min"``,
-            ``"max"``: the least, the greatest of these; ``"dense"``: as ``"min"``, and the next value gets the next
-            rank; ``"ordinal"``: different ranks, in the order of their positions.
-        dim (int, optional): The dimension to rank along; None ranks all entries together. ``axis`` is the same.
+        input (Tensor): Any shape and layout, real or bool; plain or a MaskedTensor.
+        method (str, optional): The rank of equal entries: ``"average"``, ``"min"`` or ``"max"`` of the ranks that they
+            occupy, ``"dense"`` (as ``"min"``, without gaps between ranks) or ``"ordinal"`` (distinct ranks in order of
+            position).
+        dim (int, optional): The dimension to rank along; None ranks all entries together. ``axis`` is accepted as well.
 
     Returns:
         Tensor: ``input``'s shape; int64, or for ``"average"`` float64 for float64 and float32 for other dtypes. A
         MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, ``mask`` is not a plain bool or int tensor, or ``dim`` is neither None
-            nor an int.
-        ValueError: ``method`` is not one of the allowed values; or ``mask`` does not broadcast to ``input``, or lies on
-            another device.
+        TypeError: ``dim`` is neither None nor an int.
+        ValueError: ``method`` is not one of the values above.
         RuntimeError: ``input`` is complex.
-        UnsupportedOpError: ``input`` is sparse and has no ``dim`` to go along.
+        UnsupportedOpError: ``input`` is sparse and ``dim`` is None.
 
     Example:
         >>> mt.rankdata(mt.masked_tensor([30.0, None, 10.0, 30.0]))
@@ -48,7 +46,8 @@ def rankdata(input: Tensor, method: Ties = "average", *, dim: int | None = None,
         tensor([3, 2, 1, 3])
 
     References:
-        ``scipy.stats.rankdata``, ``scipy.stats.mstats.rankdata``; the ranks of all entries keep ``input``'s shape.
+        ``scipy.stats.rankdata``, ``scipy.stats.mstats.rankdata``; unlike there, ranks of all entries keep ``input``'s
+        shape.
     """
     if method not in get_args(Ties):
         raise ValueError(f"method must be one of {get_args(Ties)}, got {method!r}")

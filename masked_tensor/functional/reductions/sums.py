@@ -31,13 +31,13 @@ def _nanmean(x: Pair | Tensor, dims: tuple[int, ...], keepdim: bool) -> Pair:
 def sum() -> Tensor:
     """The sum of the valid entries along ``dim``: ``sum(x[valid])``.
 
-    A plain result is 0 where no entry is valid; that of a MaskedTensor is masked there.
+    Where no entry is valid, the result is 0 for a plain ``input`` and masked for a MaskedTensor.
 
-    A sparse ``input`` gives a sparse result in the same layout, or in COO where that layout cannot hold it. A 0-d
-    result is strided.
+    The result of a sparse ``input`` is sparse in the same layout, or in COO if that layout cannot hold it; a 0-d result
+    is strided.
 
     Args:
-        input (Tensor): Any shape, layout and dtype; plain, or a MaskedTensor, whose own mask counts, too.
+        input (Tensor): Any shape, layout and dtype; plain or a MaskedTensor.
 
     Returns:
         Tensor: ``input``'s shape without ``dim``, in ``dtype`` if it is given, else in ``input``'s; int64 for integers
@@ -64,10 +64,10 @@ def sum() -> Tensor:
 def prod() -> Tensor:
     """The product of the valid entries along ``dim``: ``prod(x[valid])``.
 
-    A plain result is 1 where no entry is valid; that of a MaskedTensor is masked there.
+    Where no entry is valid, the result is 1 for a plain ``input`` and masked for a MaskedTensor.
 
     Args:
-        input (Tensor): Any shape, layout and dtype; plain, or a MaskedTensor, whose own mask counts, too.
+        input (Tensor): Any shape, layout and dtype; plain or a MaskedTensor.
 
     Returns:
         Tensor: ``input``'s shape without ``dim``, in ``dtype`` if it is given, else in ``input``'s; int64 for integers
@@ -88,17 +88,16 @@ def prod() -> Tensor:
 def mean() -> Tensor:
     """The mean of the valid entries along ``dim``: ``sum(x[valid]) / n`` with ``n`` the number of valid entries.
 
-    A plain result is NaN where no entry is valid; that of a MaskedTensor is masked there.
+    Where no entry is valid, the result is NaN for a plain ``input`` and masked for a MaskedTensor.
 
     Args:
-        input (Tensor): Floating point or complex, of any shape and layout; plain, or a MaskedTensor, whose own mask
-            counts, too.
+        input (Tensor): Floating point or complex, of any shape and layout; plain or a MaskedTensor.
 
     Returns:
         Tensor: ``input``'s shape without ``dim``, in its dtype. A MaskedTensor if ``input`` is one.
 
     Raises:
-        RuntimeError: ``input`` is neither floating point nor complex; give it such a ``dtype``.
+        RuntimeError: ``input`` is neither floating point nor complex: pass a ``dtype`` that is.
 
     Example:
         >>> mt.masked_tensor([[1.0, None, 3.0], [None, None, None]]).mean(1)
@@ -117,19 +116,18 @@ def mean() -> Tensor:
 def amax() -> Tensor:
     """The largest valid entry along ``dim``: ``max(x[valid])``.
 
-    A plain result is -inf (the smallest integer, False) where no entry is valid; that of a MaskedTensor is masked
-    there.
+    Where no entry is valid, the result is -inf (the smallest integer, False) for a plain ``input`` and masked for a
+    MaskedTensor.
 
     Args:
-        input (Tensor): Any shape and layout, any dtype but complex; plain, or a MaskedTensor, whose own mask counts,
-            too.
+        input (Tensor): Any shape and layout, any dtype but complex; plain or a MaskedTensor.
 
     Returns:
         Tensor: ``input``'s shape without ``dim``, in its dtype. A MaskedTensor if ``input`` is one.
 
     Raises:
         IndexError: ``dim`` is out of range or has size 0.
-        RuntimeError: ``input`` is complex, which has no order.
+        RuntimeError: ``input`` is complex, and complex numbers have no order.
 
     Example:
         >>> x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
@@ -146,18 +144,18 @@ def amax() -> Tensor:
 def amin() -> Tensor:
     """The smallest valid entry along ``dim``: ``min(x[valid])``.
 
-    A plain result is inf (the largest integer, True) where no entry is valid; that of a MaskedTensor is masked there.
+    Where no entry is valid, the result is inf (the largest integer, True) for a plain ``input`` and masked for a
+    MaskedTensor.
 
     Args:
-        input (Tensor): Any shape and layout, any dtype but complex; plain, or a MaskedTensor, whose own mask counts,
-            too.
+        input (Tensor): Any shape and layout, any dtype but complex; plain or a MaskedTensor.
 
     Returns:
         Tensor: ``input``'s shape without ``dim``, in its dtype. A MaskedTensor if ``input`` is one.
 
     Raises:
         IndexError: ``dim`` is out of range or has size 0.
-        RuntimeError: ``input`` is complex, which has no order.
+        RuntimeError: ``input`` is complex, and complex numbers have no order.
 
     Example:
         >>> x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
@@ -174,11 +172,11 @@ def amin() -> Tensor:
 def logsumexp() -> Tensor:
     """The logarithm of the sum of exponentials of the valid entries along ``dim``: ``log(sum(exp(x[valid])))``.
 
-    A plain result is -inf where no entry is valid; that of a MaskedTensor is masked there. The result of a sparse
-    ``input`` stores every output with a valid entry, because a slice of ``n`` zeros gives ``log(n)``.
+    Where no entry is valid, the result is -inf for a plain ``input`` and masked for a MaskedTensor. The result of a
+    sparse ``input`` stores every slice with a valid entry, since ``n`` zeros result in ``log(n)``.
 
     Args:
-        input (Tensor): Any shape, layout and dtype; plain, or a MaskedTensor, whose own mask counts, too.
+        input (Tensor): Any shape, layout and dtype; plain or a MaskedTensor.
 
     Returns:
         Tensor: ``input``'s shape without ``dim``, in its dtype; the default dtype for integers and bools. A
@@ -199,11 +197,10 @@ def logsumexp() -> Tensor:
 def nansum() -> Tensor:
     """The sum of the valid entries along ``dim`` that are not NaN.
 
-    A plain result is 0 where no entry is valid; that of a MaskedTensor is masked there.
+    Where no entry is valid, the result is 0 for a plain ``input`` and masked for a MaskedTensor.
 
     Args:
-        input (Tensor): Any shape and layout, any dtype but complex; plain, or a MaskedTensor, whose own mask counts,
-            too.
+        input (Tensor): Any shape and layout, any dtype but complex; plain or a MaskedTensor.
 
     Returns:
         Tensor: ``input``'s shape without ``dim``, in ``dtype`` if it is given, else in ``input``'s; int64 for integers
@@ -226,12 +223,11 @@ def nansum() -> Tensor:
 def nanmean() -> Tensor:
     """The mean of the valid entries along ``dim`` that are not NaN.
 
-    The result is NaN where all valid entries are NaN. Where no entry is valid, a plain result is NaN and that of a
-    MaskedTensor is masked.
+    Where all valid entries are NaN, the result is NaN. Where no entry is valid, it is NaN for a plain ``input`` and
+    masked for a MaskedTensor.
 
     Args:
-        input (Tensor): Floating point or complex, of any shape and layout; plain, or a MaskedTensor, whose own mask
-            counts, too.
+        input (Tensor): Floating point or complex, of any shape and layout; plain or a MaskedTensor.
 
     Returns:
         Tensor: ``input``'s shape without ``dim``, in its dtype. A MaskedTensor if ``input`` is one.
@@ -261,12 +257,11 @@ def aminmax(
 ) -> torch.return_types.aminmax:
     """The smallest and the largest valid entry along ``dim``.
 
-    Where no entry is valid, plain results are those of :func:`amin` and :func:`amax`; those of a MaskedTensor are
-    masked.
+    Where no entry is valid, the results are those of :func:`amin` and :func:`amax` for a plain ``input`` and masked for
+    a MaskedTensor.
 
     Args:
-        input (Tensor): Any shape and layout, any dtype but complex; plain, or a MaskedTensor, whose own mask counts,
-            too.
+        input (Tensor): Any shape and layout, any dtype but complex; plain or a MaskedTensor.
 
     Returns:
         tuple: A named tuple ``(min, max)``, each of ``input``'s shape without ``dim``, in its dtype. MaskedTensors if
@@ -274,7 +269,7 @@ def aminmax(
 
     Raises:
         IndexError: ``dim`` is out of range or has size 0.
-        RuntimeError: ``input`` is complex, which has no order.
+        RuntimeError: ``input`` is complex, and complex numbers have no order.
 
     Example:
         >>> x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])

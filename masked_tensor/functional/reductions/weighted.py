@@ -27,26 +27,25 @@ def average(
 ) -> Tensor:
     """The weighted mean of the valid entries along ``dim``: ``sum(weights * x) / sum(weights)``.
 
-    An entry counts where ``input`` and its weight are valid. Where none does, a plain result is NaN and that of a
-    MaskedTensor is masked. Weights that add up to 0 give the quotient (NaN or inf). Gradients flow to both. Without
-    weights it is :func:`mean`.
+    An entry counts if ``input`` and its weight are valid. Where no entry counts, the result is NaN for a plain
+    ``input`` and masked for a MaskedTensor; weights with sum 0 result in NaN or inf. Gradients flow to both. Without
+    ``weights`` this is :func:`mean`.
 
     Args:
-        input (Tensor): Floating point or complex, of any shape, strided; plain, or a MaskedTensor, whose own mask
-            counts, too.
-        dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` is all of them.
+        input (Tensor): Floating point or complex, of any shape, strided; plain or a MaskedTensor.
+        dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` reduces all.
         weights (Tensor, optional): Any dtype, broadcastable to ``input``, or 1-D with one entry per position along
             ``dim``; plain or a MaskedTensor.
-        keepdim (bool, optional): Keep reduced dimensions with size 1.
+        keepdim (bool, optional): Keep the reduced dimensions with size 1.
         fill_value (number, optional): The value of a result without a valid entry.
 
     Returns:
         Tensor: ``input``'s shape without ``dim``, in the dtype of ``weights * input``. A MaskedTensor if ``input`` or
-        ``weights`` is one and there is no ``fill_value``.
+        ``weights`` is one and ``fill_value`` is not given.
 
     Raises:
-        TypeError: ``input`` or ``weights`` is not a tensor, or ``mask`` is not a plain bool or int tensor.
-        ValueError: ``weights`` or ``mask`` does not broadcast to ``input``, or ``mask`` lies on another device.
+        TypeError: ``weights`` is not a tensor.
+        ValueError: ``weights`` does not broadcast to ``input``.
         RuntimeError: ``input`` is neither floating point nor complex.
         UnsupportedOpError: ``input`` is sparse and ``weights`` are given.
 

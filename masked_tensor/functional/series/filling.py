@@ -76,33 +76,34 @@ def _carry(name: str, forward: bool) -> Callable[..., Tensor]:
 def ffill() -> Tensor:
     """A time series in which each masked entry has the value of the last valid entry before it.
 
-    Entries before the first valid one stay masked; :class:`LastValid` fills over the borders of batches. Gradients flow
-    to the entry whose value was taken.
+    Entries before the first valid one stay masked, and so does padding; :class:`LastValid` fills across batches.
+    Gradients flow to the entry whose value was used.
 
     Args:
-        input (Tensor): Any dtype and any shape but 0-d, strided; a MaskedTensor, or plain with ``mask``. Without one
-            nothing is filled, with a UserWarning: NaN is a value.
-        dim (int, optional): The dimension of time: 1 for (batch, time, ...). It may be left out of a series of one
-            dimension alone. ``axis`` is the same.
-        lengths (Tensor or str, optional): How many steps of each sequence exist: integers ``(B,)``, or a list of int.
-            The others are padding, which stays masked. ``"full"``: nothing is padding. Masked input needs it for any
-            ``dim`` but 0, and for more than two dimensions. The batch is dimension 0, or 1 if ``dim`` is 0.
-        padding_side (str, optional): ``"right"`` or ``"left"``: where the padding is.
-        limit (int, optional): The largest number of steps that a value is carried.
+        input (Tensor): Any dtype and any shape but 0-d, strided; a MaskedTensor, or plain with ``mask``. Without a mask
+            nothing is filled and a UserWarning is issued: NaN is a valid value.
+        dim (int, optional): The time dimension, such as 1 for ``(batch, time, ...)``; optional only for 1-D input.
+            ``axis`` is accepted as well.
+        lengths (Tensor or str, optional): The number of steps of each sequence: integers ``(B,)`` or a list of int;
+            ``"full"`` if there is no padding. Required for masked input unless ``dim`` is 0 and there are at most two
+            dimensions; the batch dimension is 0, or 1 if ``dim`` is 0.
+        padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``.
+        limit (int, optional): The largest number of steps that a value is carried. Default: no limit.
         limit_area (str, optional): ``"inside"`` fills only between valid entries, ``"outside"`` only after the last.
-        fill_value (number, optional): The value of the entries that stay masked. Without it they are NaN in a plain
-            result.
+            Default: both.
+        fill_value (number, optional): The value of the entries that stay masked. Default: NaN in a plain result.
 
     Returns:
         Tensor: ``input``'s shape and dtype. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, ``mask`` is not a plain bool or int tensor, or ``lengths`` are not
-            integers.
-        ValueError: ``limit`` is below 1, a choice is not one of the allowed values, ``input`` is 0-d, has several
-            dimensions and no ``dim``, or may be padded and has no ``lengths``; these are not one number from 0 to T for
-            each sequence, or a step past an end is valid; ``mask`` does not broadcast to ``input`` or lies on another
-            device, or a plain result of integers needs ``fill_value``.
+        TypeError: ``lengths`` are not integers.
+        ValueError: ``input`` is masked and may be padded, and ``lengths`` are not given.
+        ValueError: ``input`` is 0-d, or has several dimensions and no ``dim``.
+        ValueError: ``lengths`` are not one number from 0 to T for each sequence.
+        ValueError: A step past the end of its sequence is valid.
+        ValueError: ``limit`` is below 1, or ``padding_side`` or ``limit_area`` is not one of the values above.
+        ValueError: A plain result of integers needs ``fill_value``.
         UnsupportedOpError: ``input`` is sparse.
 
     Example:
@@ -121,32 +122,33 @@ def ffill() -> Tensor:
 def bfill() -> Tensor:
     """A time series in which each masked entry has the value of the next valid entry after it.
 
-    Entries after the last valid one stay masked. Gradients flow to the entry whose value was taken.
+    Entries after the last valid one stay masked, and so does padding. Gradients flow to the entry whose value was used.
 
     Args:
-        input (Tensor): Any dtype and any shape but 0-d, strided; a MaskedTensor, or plain with ``mask``. Without one
-            nothing is filled, with a UserWarning: NaN is a value.
-        dim (int, optional): The dimension of time: 1 for (batch, time, ...). It may be left out of a series of one
-            dimension alone. ``axis`` is the same.
-        lengths (Tensor or str, optional): How many steps of each sequence exist: integers ``(B,)``, or a list of int.
-            The others are padding, which stays masked. ``"full"``: nothing is padding. Masked input needs it for any
-            ``dim`` but 0, and for more than two dimensions. The batch is dimension 0, or 1 if ``dim`` is 0.
-        padding_side (str, optional): ``"right"`` or ``"left"``: where the padding is.
-        limit (int, optional): The largest number of steps that a value is carried.
+        input (Tensor): Any dtype and any shape but 0-d, strided; a MaskedTensor, or plain with ``mask``. Without a mask
+            nothing is filled and a UserWarning is issued: NaN is a valid value.
+        dim (int, optional): The time dimension, such as 1 for ``(batch, time, ...)``; optional only for 1-D input.
+            ``axis`` is accepted as well.
+        lengths (Tensor or str, optional): The number of steps of each sequence: integers ``(B,)`` or a list of int;
+            ``"full"`` if there is no padding. Required for masked input unless ``dim`` is 0 and there are at most two
+            dimensions; the batch dimension is 0, or 1 if ``dim`` is 0.
+        padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``.
+        limit (int, optional): The largest number of steps that a value is carried. Default: no limit.
         limit_area (str, optional): ``"inside"`` fills only between valid entries, ``"outside"`` only before the first.
-        fill_value (number, optional): The value of the entries that stay masked. Without it they are NaN in a plain
-            result.
+            Default: both.
+        fill_value (number, optional): The value of the entries that stay masked. Default: NaN in a plain result.
 
     Returns:
         Tensor: ``input``'s shape and dtype. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, ``mask`` is not a plain bool or int tensor, or ``lengths`` are not
-            integers.
-        ValueError: ``limit`` is below 1, a choice is not one of the allowed values, ``input`` is 0-d, has several
-            dimensions and no ``dim``, or may be padded and has no ``lengths``; these are not one number from 0 to T for
-            each sequence, or a step past an end is valid; ``mask`` does not broadcast to ``input`` or lies on another
-            device, or a plain result of integers needs ``fill_value``.
+        TypeError: ``lengths`` are not integers.
+        ValueError: ``input`` is masked and may be padded, and ``lengths`` are not given.
+        ValueError: ``input`` is 0-d, or has several dimensions and no ``dim``.
+        ValueError: ``lengths`` are not one number from 0 to T for each sequence.
+        ValueError: A step past the end of its sequence is valid.
+        ValueError: ``limit`` is below 1, or ``padding_side`` or ``limit_area`` is not one of the values above.
+        ValueError: A plain result of integers needs ``fill_value``.
         UnsupportedOpError: ``input`` is sparse.
 
     Example:
@@ -177,47 +179,46 @@ def interpolate(
     mask: Tensor | None = None,
     fill_value: Number | None = None,
 ) -> Tensor:
-    """A time series whose gaps are filled with values between valid entries; ``F.interpolate`` resizes images.
+    """A time series whose gaps are filled by interpolating between valid entries, as in pandas.
 
-    Gradients flow to both of the entries around a gap. It is pandas' function of the name, not
-    ``torch.nn.functional.interpolate``, which takes masked tensors, too.
+    Padding stays masked. Gradients flow to both entries around a gap. To resize images, use
+    ``torch.nn.functional.interpolate``, which accepts masked tensors as well.
 
     Args:
         input (Tensor): Floating point or complex, any shape but 0-d, strided; a MaskedTensor, or plain with ``mask``.
-            Without one nothing is filled, with a UserWarning: NaN is a value.
-        dim (int, optional): The dimension of time: 1 for (batch, time, ...). It may be left out of a series of one
-            dimension alone. ``axis`` is the same.
-        lengths (Tensor or str, optional): How many steps of each sequence exist: integers ``(B,)``, or a list of int.
-            The others are padding, which stays masked. ``"full"``: nothing is padding. Masked input needs it for any
-            ``dim`` but 0, and for more than two dimensions. The batch is dimension 0, or 1 if ``dim`` is 0.
-        padding_side (str, optional): ``"right"`` or ``"left"``: where the padding is.
-        method (str, optional): ``"linear"`` weighs the two neighbours by their distance, and goes on with the last one
-            beyond it. ``"nearest"`` takes the nearer one, the earlier of two, between valid entries alone:
-            ``limit_area="outside"`` fills nothing then.
-        index (Tensor, optional): ``(T,)``, or ``(B, T)`` for each sequence, any real dtype: the time of each entry,
-            after that of the entry before; by default they are one step apart. Its values are read to check that, save
-            in compiled code and where it is batched by a transform: there a wrong index gives a wrong result. Of
-            ``(time, batch, ...)`` it is ``(T, B)``. Times past the end of a sequence are ignored, and may be masked.
-        limit (int, optional): The largest number of entries that are filled in a row.
-        limit_direction (str, optional): ``"forward"``, ``"backward"`` or ``"both"``: where ``limit`` counts from, and
-            which edge is filled, too.
+            Without a mask nothing is filled and a UserWarning is issued: NaN is a valid value.
+        dim (int, optional): The time dimension, such as 1 for ``(batch, time, ...)``; optional only for 1-D input.
+            ``axis`` is accepted as well.
+        lengths (Tensor or str, optional): The number of steps of each sequence: integers ``(B,)`` or a list of int;
+            ``"full"`` if there is no padding. Required for masked input unless ``dim`` is 0 and there are at most two
+            dimensions; the batch dimension is 0, or 1 if ``dim`` is 0.
+        padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``.
+        method (str, optional): ``"linear"`` weighs both neighbours by distance, and repeats the last valid entry beyond
+            it. ``"nearest"`` takes the nearer neighbour, or the earlier of two, and fills only between valid entries.
+        index (Tensor, optional): The time of each entry, strictly rising: ``(T,)``, or ``(B, T)`` for each sequence
+            (``(T, B)`` if ``dim`` is 0), any real dtype; by default entries are one step apart. Times past the end of a
+            sequence are ignored and may be masked.
+        limit (int, optional): The largest number of consecutive entries to fill. Default: no limit.
+        limit_direction (str, optional): The direction in which ``limit`` counts and in which the edges are filled:
+            ``"forward"``, ``"backward"`` or ``"both"``.
         limit_area (str, optional): ``"inside"`` fills only between valid entries, ``"outside"`` only beyond them.
-        max_gap (int, optional): Gaps of more masked entries in a row are not filled at all. An edge is a gap, too.
-            It counts entries, whatever ``index`` says.
-        fill_value (number, optional): The value of the entries that stay masked. Without it they are NaN in a plain
-            result.
+            Default: both.
+        max_gap (int, optional): Leave gaps, including those at the edges, of more than this many masked entries
+            unfilled. Entries are counted, whatever ``index`` is.
+        fill_value (number, optional): The value of the entries that stay masked. Default: NaN in a plain result.
 
     Returns:
         Tensor: ``input``'s shape and dtype. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, ``mask`` is not a plain bool or int tensor, ``lengths`` or ``max_gap``
-            are not integers, or ``index`` does not hold real numbers.
-        ValueError: ``limit`` or ``max_gap`` is below 1, a choice is not one of the allowed values, ``index`` has
-            another shape, does not rise, is not finite or is masked at a step that exists, ``input`` is 0-d, has
-            several dimensions and no ``dim``, or may be padded and has no ``lengths``; these are not one number from 0
-            to T for each sequence, or a step past an end is valid; or ``mask`` does not broadcast to ``input`` or lies
-            on another device.
+        TypeError: ``lengths`` or ``max_gap`` are not integers, or ``index`` is not real.
+        ValueError: ``input`` is masked and may be padded, and ``lengths`` are not given.
+        ValueError: ``input`` is 0-d, or has several dimensions and no ``dim``.
+        ValueError: ``lengths`` are not one number from 0 to T for each sequence.
+        ValueError: A step past the end of its sequence is valid.
+        ValueError: ``index`` has another shape, does not rise strictly, is not finite, or is masked within a sequence
+            (not checked in compiled code and under ``vmap``).
+        ValueError: ``limit`` or ``max_gap`` is below 1, or ``method`` or another choice is not one of the values above.
         RuntimeError: ``input`` is neither floating point nor complex.
         UnsupportedOpError: ``input`` is sparse.
 
@@ -268,31 +269,32 @@ def shift(
     mask: Tensor | None = None,
     fill_value: Number | None = None,
 ) -> Tensor:
-    """A time series moved by ``periods`` steps: entry ``t`` is the old one at ``t - periods``, and the edge is masked.
+    """A time series moved by ``periods`` steps, masked at the edge: ``y[t] = x[t - periods]``.
 
-    A missing step moves with the others. Nothing moves into padding. Gradients flow to the entry that was taken.
+    Missing steps move with the others; nothing moves into padding. ``x.diff()`` is the change from one step to the
+    next. Gradients flow to the entry that was moved.
 
     Args:
-        input (Tensor): Any dtype and any shape but 0-d, strided; a MaskedTensor, or plain.
-        periods (int, optional): How many steps later an entry stands; earlier, if it is negative.
-        dim (int, optional): The dimension of time: 1 for (batch, time, ...). It may be left out of a series of one
-            dimension alone. ``axis`` is the same.
-        lengths (Tensor or str, optional): How many steps of each sequence exist: integers ``(B,)``, or a list of int.
-            The others are padding, which stays masked. ``"full"``: nothing is padding. Masked input needs it for any
-            ``dim`` but 0, and for more than two dimensions. The batch is dimension 0, or 1 if ``dim`` is 0.
-        padding_side (str, optional): ``"right"`` or ``"left"``: where the padding is.
-        fill_value (number, optional): The value of the entries that are masked. Without it they are NaN in a plain
-            result.
+        input (Tensor): Any dtype and any shape but 0-d, strided; plain or a MaskedTensor.
+        periods (int, optional): The number of steps to move by; negative moves towards the start. Default: 1.
+        dim (int, optional): The time dimension, such as 1 for ``(batch, time, ...)``; optional only for 1-D input.
+            ``axis`` is accepted as well.
+        lengths (Tensor or str, optional): The number of steps of each sequence: integers ``(B,)`` or a list of int;
+            ``"full"`` if there is no padding. Required for masked input unless ``dim`` is 0 and there are at most two
+            dimensions; the batch dimension is 0, or 1 if ``dim`` is 0.
+        padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``.
+        fill_value (number, optional): The value of masked entries. Default: NaN in a plain result.
 
     Returns:
         Tensor: ``input``'s shape and dtype. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is not a tensor, ``mask`` is not a plain bool or int tensor, or ``periods`` is not an int
-            or ``lengths`` are not integers.
-        ValueError: ``input`` is 0-d, has several dimensions and no ``dim``, or may be padded and has no ``lengths``;
-            these are not one number from 0 to T for each sequence, or a step past an end is valid; ``mask`` does not
-            broadcast to ``input`` or lies on another device, or a plain result of integers needs ``fill_value``.
+        TypeError: ``periods`` is not an int, or ``lengths`` are not integers.
+        ValueError: ``input`` is masked and may be padded, and ``lengths`` are not given.
+        ValueError: ``input`` is 0-d, or has several dimensions and no ``dim``.
+        ValueError: ``lengths`` are not one number from 0 to T for each sequence.
+        ValueError: A step past the end of its sequence is valid.
+        ValueError: A plain result of integers needs ``fill_value``.
         UnsupportedOpError: ``input`` is sparse.
 
     Example:
@@ -302,8 +304,8 @@ def shift(
         >>> x - mt.shift(x, 2)
         masked_tensor([--, --, 3.0000], valid=1/3)
 
-    See Also:
-        ``x.diff()``, the change from one step to the next, and :func:`rolling`.
+    See also:
+        :func:`rolling`.
 
     References:
         ``pandas.DataFrame.shift``.

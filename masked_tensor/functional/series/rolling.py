@@ -115,7 +115,7 @@ class Rolling(Generic[T]):
             Tensor: ``input``'s shape and dtype, its time divided by ``step``.
 
         Raises:
-            RuntimeError: The input is complex, which has no order.
+            RuntimeError: The input is complex, and complex numbers have no order.
 
         Example:
             >>> mt.rolling(mt.masked_tensor([1.0, 4.0, 3.0]), 2).min()
@@ -130,7 +130,7 @@ class Rolling(Generic[T]):
             Tensor: ``input``'s shape and dtype, its time divided by ``step``.
 
         Raises:
-            RuntimeError: The input is complex, which has no order.
+            RuntimeError: The input is complex, and complex numbers have no order.
 
         Example:
             >>> mt.rolling(mt.masked_tensor([1.0, 4.0, 3.0]), 2).max()
@@ -139,10 +139,10 @@ class Rolling(Generic[T]):
         return self._extreme("amax")
 
     def var(self, ddof: int = 1) -> T:
-        """The variance of the valid entries of each window, masked for ``ddof`` entries or fewer.
+        """The variance of the valid entries of each window, masked where there are at most ``ddof``.
 
         Args:
-            ddof (int, optional): What is taken off the number of valid entries.
+            ddof (int, optional): Subtracted from the number of valid entries in the divisor.
 
         Returns:
             Tensor: ``input``'s shape, its time divided by ``step``, in its dtype; the default dtype for integers
@@ -155,10 +155,10 @@ class Rolling(Generic[T]):
         return self._moment(moment.var, ddof)
 
     def std(self, ddof: int = 1) -> T:
-        """The standard deviation of the valid entries of each window, masked for ``ddof`` entries or fewer.
+        """The standard deviation of the valid entries of each window, masked where there are at most ``ddof``.
 
         Args:
-            ddof (int, optional): What is taken off the number of valid entries.
+            ddof (int, optional): Subtracted from the number of valid entries in the divisor.
 
         Returns:
             Tensor: ``input``'s shape, its time divided by ``step``, in its dtype; the default dtype for integers
@@ -171,14 +171,14 @@ class Rolling(Generic[T]):
         return self._moment(moment.std, ddof)
 
     def median(self) -> T:
-        """The median of the valid entries of each window: of an even number, the mean of the middle two.
+        """The median of the valid entries of each window; for an even number, the mean of the middle two.
 
         Returns:
             Tensor: ``input``'s shape, its time divided by ``step``, in its dtype; the default dtype for integers
             and bools.
 
         Raises:
-            RuntimeError: The input is complex, which has no order.
+            RuntimeError: The input is complex, and complex numbers have no order.
 
         Example:
             >>> mt.rolling(mt.masked_tensor([1.0, 4.0, 6.0]), 2).median()
@@ -187,7 +187,7 @@ class Rolling(Generic[T]):
         return self.quantile(0.5)
 
     def quantile(self, q: float) -> T:
-        """The ``q``-quantile of the valid entries of each window, linear between two.
+        """The ``q``-quantile of the valid entries of each window, interpolated linearly.
 
         Args:
             q (float): A number from 0 to 1.
@@ -197,7 +197,8 @@ class Rolling(Generic[T]):
             and bools.
 
         Raises:
-            RuntimeError: The input is complex, which has no order, or ``q`` is out of range.
+            RuntimeError: ``q`` is out of range.
+            RuntimeError: The input is complex, and complex numbers have no order.
 
         Example:
             >>> mt.rolling(mt.masked_tensor([1.0, 4.0, 6.0]), 2).quantile(0.75)
@@ -229,13 +230,13 @@ class Rolling(Generic[T]):
     def count(self) -> Tensor:
         """The number of valid entries of each window, whatever ``min_periods`` is.
 
-        A window of too few entries has a number, too; pandas has NaN there.
+        Windows with fewer than ``min_periods`` entries have a count as well, where pandas returns NaN.
 
         Returns:
             Tensor: A plain int64 tensor of ``input``'s shape, its time divided by ``step``; 0 past an end.
 
         Raises:
-            ValueError: The input may be padded, and has no ``lengths``.
+            ValueError: The input may be padded, and ``lengths`` are not given.
 
         Example:
             >>> mt.rolling(mt.masked_tensor([1.0, None, 3.0]), 2).count()
@@ -370,45 +371,45 @@ def rolling(
     mask: Tensor | None = None,
     fill_value: Number | None = None,
 ) -> Rolling[T]:
-    """The windows that end at each entry along ``dim``, whose statistics are methods of the result.
+    """Moving windows over a time series, with methods such as ``mean`` and ``sum``.
 
-    What lies before the first entry and after the last is masked. All statistics are differentiable; they
-    are taken of the input as it is when they are called.
+    A window ends at its entry, or is centered on it. Everything before the first entry and after the last counts as
+    masked. All statistics are differentiable, and are computed from the values that ``input`` has when they are called.
 
     Args:
-        input (Tensor): Any dtype and any shape but 0-d, strided; a MaskedTensor, or plain.
-        window (int or float): The number of entries of a window; with ``index``, its length in the unit of that.
-        dim (int, optional): The dimension of time: 1 for (batch, time, ...). It may be left out of a series of one
-            dimension alone. ``axis`` is the same.
-        min_periods (int, optional): How many valid entries a result needs; by default all of the window, and 1 with
-            ``index``.
-        center (bool, optional): Put the entry into the middle of its window.
-        closed (str, optional): ``"right"``, ``"left"``, ``"both"`` or ``"neither"``: which ends belong to the window.
-        step (int, optional): How many entries the window moves on.
-        index (Tensor, optional): ``(T,)``, or ``(B, T)`` for each sequence, any real dtype: the time of each entry, not
-            before that of the entry before. A window has what lies in ``(t - window, t]``, up to its own entry; if
-            centered, in ``(t - window / 2, t + window / 2]``. Of ``(time, batch, ...)`` it is ``(T, B)``. Times past
-            the end of a sequence are ignored, and may be masked.
-        lengths (Tensor or str, optional): How many steps of each sequence exist: integers ``(B,)``, or a list of int.
-            The others are padding: they have no window, and stay masked. ``"full"``: nothing is padding. Masked input
-            needs it for any ``dim`` but 0, and for more than two dimensions, if a result may be valid where the entry
-            is not (``min_periods``), and for ``count()``. The batch is dimension 0, or 1 if ``dim`` is 0.
-        padding_side (str, optional): ``"right"`` or ``"left"``: where the padding is.
-        fill_value (number, optional): The value where too few entries are valid. Without it results of a MaskedTensor
-            are masked there, plain ones NaN.
+        input (Tensor): Any dtype and any shape but 0-d, strided; plain or a MaskedTensor.
+        window (int or float): The number of entries of a window; with ``index``, its length in the unit of ``index``.
+        dim (int, optional): The time dimension, such as 1 for ``(batch, time, ...)``; optional only for 1-D input.
+            ``axis`` is accepted as well.
+        min_periods (int, optional): The number of valid entries that a result requires; by default ``window``, or 1
+            with ``index``.
+        center (bool, optional): Center each window on its entry. Default: False.
+        closed (str, optional): Which ends belong to the window: ``"right"``, ``"left"``, ``"both"`` or ``"neither"``.
+        step (int, optional): The number of entries from one window to the next. Default: 1.
+        index (Tensor, optional): The time of each entry, not falling: ``(T,)``, or ``(B, T)`` for each sequence (``(T,
+            B)`` if ``dim`` is 0), any real dtype. The window of time ``t`` is ``(t - window, t]``, or ``(t - window /
+            2, t + window / 2]`` if centered; times past the end of a sequence are ignored and may be masked.
+        lengths (Tensor or str, optional): The number of steps of each sequence: integers ``(B,)`` or a list of int;
+            ``"full"`` if there is no padding. Required as for :func:`ffill` if a masked entry may have a valid result
+            (``min_periods``), and for ``count()``.
+        padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``.
+        fill_value (number, optional): The value of results with too few valid entries. By default they are masked for a
+            MaskedTensor and NaN for a plain ``input``.
 
     Returns:
-        Rolling: The windows, with methods ``sum``, ``mean``, ``min``, ``max``, ``var``, ``std``, ``median``,
+        Rolling: The windows, with the methods ``sum``, ``mean``, ``min``, ``max``, ``var``, ``std``, ``median``,
         ``quantile`` and ``count``.
 
     Raises:
-        TypeError: ``input`` is not a tensor, ``mask`` is not a plain bool or int tensor, ``lengths`` are not integers,
-            ``window`` is a text, or ``index`` does not hold real numbers.
-        ValueError: ``window`` or ``step`` is below 1, ``min_periods`` is not between 0 and ``window``, ``index`` has
-            another shape, falls, is not finite or is masked at a step that exists, ``closed`` is not one of the allowed
-            values, ``input`` is 0-d, has several dimensions and no ``dim``, or may be padded and has no ``lengths``;
-            these are not one number from 0 to T for each sequence, or a step past an end is valid; ``step`` is above 1
-            for padding on the left; or ``mask`` does not broadcast to ``input`` or lies on another device.
+        TypeError: ``lengths`` are not integers, ``window`` is a string, or ``index`` is not real.
+        ValueError: ``input`` is masked and may be padded, and ``lengths`` are not given.
+        ValueError: ``input`` is 0-d, or has several dimensions and no ``dim``.
+        ValueError: ``lengths`` are not one number from 0 to T for each sequence.
+        ValueError: A step past the end of its sequence is valid.
+        ValueError: ``window`` or ``step`` is below 1, or ``min_periods`` is not between 0 and ``window``.
+        ValueError: ``closed`` or ``padding_side`` is not one of the values above.
+        ValueError: ``index`` has another shape, falls, is not finite, or is masked within a sequence.
+        ValueError: ``step`` is above 1 and the padding is on the left.
         UnsupportedOpError: ``input`` is sparse.
 
     Example:
@@ -420,6 +421,9 @@ def rolling(
         >>> days = torch.tensor([0, 1, 5, 6])
         >>> mt.rolling(x, 3, index=days).sum()  # of the last three days
         masked_tensor([1.0000, 1.0000, 3.0000, 7.0000], valid=4/4)
+
+    See also:
+        :func:`shift`.
 
     References:
         ``pandas.DataFrame.rolling``.

@@ -12,17 +12,17 @@ from .library import Column
 
 
 def numbers(data: Tensor, mask: Tensor) -> Column:
-    """A column of numbers; they stay where they are if they lie together, and bools become bits.
+    """A column of numbers; contiguous data are not copied, except bools, which become bits.
 
     Args:
-        data (Tensor): Plain ``(N,)`` on the CPU, any dtype that Arrow has.
-        mask (Tensor): True = valid, bool ``(N,)``; the others are null.
+        data (Tensor): Plain ``(N,)`` on the CPU, any dtype that Arrow supports.
+        mask (Tensor): True = valid; bool ``(N,)``. The other entries are null.
 
     Returns:
-        Column: For :class:`ArrowTable` and :func:`lists`.
+        Column: A column for :class:`ArrowTable` and :func:`lists`.
 
     Raises:
-        TypeError: Arrow has no type for the dtype, such as bfloat16 and complex ones.
+        TypeError: Arrow does not support the dtype, such as bfloat16 or complex.
 
     Example:
         >>> from masked_tensor.extend import data
@@ -38,13 +38,13 @@ def numbers(data: Tensor, mask: Tensor) -> Column:
 
 
 def texts(values: Sequence[str]) -> Column:
-    """A column of texts, none of which is missing.
+    """A column of strings without missing values.
 
     Args:
-        values (list of str): The texts.
+        values (list of str): The strings.
 
     Returns:
-        Column: For :class:`ArrowTable` and :func:`lists`.
+        Column: A column for :class:`ArrowTable` and :func:`lists`.
 
     Example:
         >>> from masked_tensor.extend import data
@@ -57,14 +57,14 @@ def texts(values: Sequence[str]) -> Column:
 
 
 def lists(lengths: Sequence[int | None], values: Column) -> Column:
-    """A column of lists, each of so many of the values, one after the other.
+    """A column of lists, which divide ``values`` in order.
 
     Args:
-        lengths (list of int or None): The length of each list; None is not a list.
-        values (Column): What is in the lists.
+        lengths (list of int or None): The length of each list; None for a missing list.
+        values (Column): The entries of all lists.
 
     Returns:
-        Column: For :class:`ArrowTable`.
+        Column: A column for :class:`ArrowTable`.
 
     Example:
         >>> from masked_tensor.extend import data

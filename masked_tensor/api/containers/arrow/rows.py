@@ -17,18 +17,18 @@ _SHORT = 12  # bytes of a text that stands in its view
 
 
 def read_rows(data: Any) -> list[dict[str, Any]]:
-    """The rows of a table of numbers, texts, and lists of them.
+    """The rows of a table of numbers, strings, and lists of them.
 
     Args:
-        data (object): A table that speaks Arrow, such as pyarrow's, polars' and pandas'.
+        data (object): A table that supports Arrow, such as those of pyarrow, polars and pandas.
 
     Returns:
-        list of dict: Each row by the names of the columns: a number, a text, a tensor, a list of texts, or None.
+        list of dict: Each row by column name: a number, a string, a tensor, a list of strings, or None.
 
     Raises:
         TypeError: A column has another type.
         ValueError: The table is damaged.
-        RuntimeError: The same, as torch says it.
+        RuntimeError: The table is damaged in a way that torch detects.
 
     Example:
         >>> from masked_tensor.extend import data

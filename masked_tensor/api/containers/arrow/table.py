@@ -16,10 +16,10 @@ from .library import Column, array_of, schema_of, stream_of
 
 
 class ArrowTable:
-    """Columns with names; whatever speaks the Arrow C data interface takes it: ``pa.table``, ``pl.DataFrame`` ...
+    """A table of named columns that any reader of the Arrow C data interface accepts, such as ``pyarrow.table``.
 
     Args:
-        columns (list of tuple): A name and a column of each, all of one length.
+        columns (list of tuple): The name and the column of each, all of the same length.
 
     Example:
         >>> from masked_tensor.extend import data
@@ -58,29 +58,28 @@ class ArrowTable:
 
 @names_arguments
 def to_arrow(x: Tensor, names: str | Sequence[str] | None = None) -> ArrowTable:
-    """A table of ``x`` with column ``names``, null where it is masked, for pandas, polars and others that read Arrow.
+    """An Arrow table of ``x`` with column ``names``, null where it is masked, for pandas, polars and others.
 
-    The result has Arrow's PyCapsule interface, by nanoarrow or pyarrow, of which one must be installed
-    (``pip install nanoarrow``): ``pyarrow.table``, ``pyarrow.record_batch``, ``polars.DataFrame``,
-    ``pandas.DataFrame.from_arrow`` and DuckDB take it. Without either,
-    ``pandas.DataFrame(x.to_numpy_ma(), columns=names)`` has the columns back.
+    The result implements Arrow's PyCapsule interface, which ``pyarrow.table``, ``pyarrow.record_batch``,
+    ``polars.DataFrame``, ``pandas.DataFrame.from_arrow`` and DuckDB accept. It requires nanoarrow or pyarrow (``pip
+    install nanoarrow``); without them, use ``pandas.DataFrame(x.to_numpy_ma(), columns=names)``.
 
-    Values stay where they are if the entries of a column lie together, as those of one dimension do, and those of
-    ``masked_tensor(table)``: a write into ``x`` is then seen in the table. Others are copied once. The mask becomes one
-    bit for each entry. What lies under it is handed out as it is, as Arrow allows: ``x.clear_masked()`` holds 0 there.
+    Contiguous columns, as in 1-D tensors and in ``masked_tensor(table)``, are not copied, so a write into ``x`` changes
+    the table; others are copied once. The mask is converted to one bit per entry. Masked-out data are exported as they
+    are, as Arrow allows; ``x.clear_masked()`` sets them to 0 first.
 
     Args:
-        x (Tensor): Masked or plain, ``(N,)`` or ``(N, F)``, any real dtype that Arrow has; a tensor on another device,
-            packed or sparse is copied.
-        names (str or list of str, optional): The names of the columns. By default ``"0"``, ``"1"`` and so on.
+        x (Tensor): Masked or plain, ``(N,)`` or ``(N, F)``, any real dtype that Arrow supports. A tensor that is
+            packed, sparse or on another device is copied.
+        names (str or list of str, optional): The names of the columns. Default: ``"0"``, ``"1"`` and so on.
 
     Returns:
-        ArrowTable: With ``N`` rows.
+        ArrowTable: A table with ``N`` rows.
 
     Raises:
-        ValueError: ``x`` has another number of dimensions, or another number of columns than names, or two names are
-            the same.
-        TypeError: ``x`` is not a tensor, or Arrow has no type for its dtype, such as bfloat16 and complex ones.
+        ValueError: ``x`` is not 1-D or 2-D.
+        ValueError: ``names`` are not one for each column, or two are the same.
+        TypeError: ``x`` is not a tensor, or Arrow does not support its dtype, such as bfloat16 or complex.
 
     Example:
         >>> x = mt.masked_tensor([[1.0, 2.0], [None, 4.0]])
