@@ -95,6 +95,9 @@ def meaning(
         ...
         masked_tensor.errors.MaskMismatchError: two operands have different masks, and ...
 
+    See also:
+        :func:`strict`.
+
     References:
         Liu et al., Image inpainting for irregular holes using partial convolutions, 2018 (``convolution="any"``,
         ``renormalize``).
@@ -137,5 +140,8 @@ def strict() -> Choice:
         Traceback (most recent call last):
         ...
         masked_tensor.errors.MaskedSizeError: numel() counts the masked entries, too; x.count() ...
+
+    See also:
+        :func:`meaning`.
     """
     return Choice(mismatch="raise", strict=True)

@@ -1143,6 +1143,9 @@ class Methods(Tensor):
             >>> mt.masked_tensor([1.0, 2.0], [True, False]).get_data()
             tensor([1., 0.])
 
+        See also:
+            :func:`get_mask`.
+
         References:
             ``torch.masked.MaskedTensor.get_data``.
         """
@@ -1164,6 +1167,9 @@ class Methods(Tensor):
         Example:
             >>> mt.masked_tensor([1.0, 2.0], [True, False]).get_mask()
             tensor([ True, False])
+
+        See also:
+            :func:`get_data`.
 
         References:
             ``torch.masked.MaskedTensor.get_mask``.
@@ -1196,6 +1202,9 @@ class Methods(Tensor):
             >>> mt.masked_tensor([[1.0, None], [3.0, 5.0]]).filled(torch.tensor([7.0, 8.0]))
             tensor([[1., 8.],
                     [3., 5.]])
+
+        See also:
+            :func:`compressed`, :func:`masked_fill`, :func:`to_numpy_ma`.
 
         References:
             ``numpy.ma.filled``.
@@ -1261,6 +1270,9 @@ class Methods(Tensor):
             >>> mt.masked_tensor([1.0, 2.0, 3.0], [True, False, True]).compressed()
             tensor([1., 3.])
 
+        See also:
+            :func:`filled`, :func:`select_valid`, :func:`masked_select`.
+
         References:
             ``numpy.ma.compressed``.
         """
@@ -1289,6 +1301,9 @@ class Methods(Tensor):
             >>> mt.count(torch.ones(2, 2), 0, mask=torch.tensor([True, False]))
             tensor([2, 0])
 
+        See also:
+            :func:`count_nonzero`.
+
         References:
             ``numpy.ma.count``.
         """
@@ -1313,6 +1328,9 @@ class Methods(Tensor):
         Example:
             >>> print(mt.masked_tensor([1.0, 2.0], [True, False]).to_numpy_ma())
             [1.0 --]
+
+        See also:
+            :func:`filled`, :func:`to_arrow`.
 
         References:
             ``numpy.ma.MaskedArray``.
@@ -1342,6 +1360,9 @@ class Methods(Tensor):
         Example:
             >>> mt.masked_tensor([[1.0, 2.0], [3.0, None]]).lengths()
             tensor([2, 1])
+
+        See also:
+            :func:`unpad`, :func:`lengths_to_mask`.
         """
     def unpad(self, dim: _int=1, *, lengths: Tensor | Sequence[_int] | str | None=None, padding_side: str='right') -> list[Tensor]:
         """The sequences of a batch as a list of tensors without padding.
@@ -1375,6 +1396,9 @@ class Methods(Tensor):
         Example:
             >>> mt.masked_tensor([[1.0, 2.0], [None, 4.0]]).unpad()
             [tensor([1., 2.]), tensor([4.])]
+
+        See also:
+            :func:`from_sequences`, :func:`lengths`, :func:`to_nested`, :func:`to_packed_sequence`.
         """
     def to_nested(self, dim: _int=1, *, lengths: Tensor | Sequence[_int] | str | None=None, padding_side: str='right') -> Tensor:
         """A nested tensor (``torch.jagged``) of the sequences of a batch.
@@ -1407,6 +1431,9 @@ class Methods(Tensor):
             >>> mt.masked_tensor([[1.0, 2.0], [3.0, None]]).to_nested().offsets()
             tensor([0, 2, 3])
 
+        See also:
+            :func:`from_nested`, :func:`to_packed_sequence`, :func:`unpad`.
+
         References:
             ``torch.nested.nested_tensor``.
         """
@@ -1436,6 +1463,9 @@ class Methods(Tensor):
         Example:
             >>> mt.masked_tensor([[1.0, 2.0], [3.0, None]]).to_packed_sequence().batch_sizes
             tensor([2, 1])
+
+        See also:
+            :func:`to_nested`, :func:`unpad`.
 
         References:
             ``torch.nn.utils.rnn.pack_sequence``.
@@ -1526,6 +1556,9 @@ class Methods(Tensor):
             (True, torch.Size([2, 3, 4]), 32.0)
             >>> x.packed(capacity=5).sum().item()
             16.0
+
+        See also:
+            :func:`unpacked`, :func:`flat`.
         """
     def unpacked(self) -> MaskedTensor:
         """The same masked tensor, stored with its padding: the inverse of :func:`packed`.
@@ -1545,6 +1578,9 @@ class Methods(Tensor):
         Example:
             >>> mt.from_lengths(torch.ones(2, 3), [3, 1]).packed().unpacked().is_packed
             False
+
+        See also:
+            :func:`packed`.
         """
     # Methods of torch's that are written in Python, and have no types there.
     def detach(self) -> MaskedTensor: ...

@@ -61,6 +61,9 @@ def all(input: T, dim: Dim=None, keepdim: bool=False, *, mask: Tensor | None=Non
         >>> mt.all(x > 1, 1, mask=m)
         tensor([False,  True])
 
+    See also:
+        :func:`any`.
+
     References:
         ``torch.all``.
     """
@@ -100,6 +103,9 @@ def amax(input: T, dim: Dim=None, keepdim: bool=False, *, dtype: torch.dtype | N
         >>> mt.amax(x, 1, mask=m)
         tensor([3., -inf])
 
+    See also:
+        :func:`amin`, :func:`aminmax`, :func:`max`, :func:`argmax`.
+
     References:
         ``torch.amax``, ``torch.masked.amax``.
     """
@@ -138,6 +144,9 @@ def amin(input: T, dim: Dim=None, keepdim: bool=False, *, dtype: torch.dtype | N
         >>> m = torch.tensor([[True, False, True], [False, False, False]])
         >>> mt.amin(x, 1, mask=m, fill_value=0)
         tensor([1., 0.])
+
+    See also:
+        :func:`amax`, :func:`aminmax`, :func:`min`, :func:`argmin`.
 
     References:
         ``torch.amin``, ``torch.masked.amin``.
@@ -181,6 +190,9 @@ def aminmax(input: MaskedTensor, dim: Dim=None, *, keepdim: bool=False, mask: Te
         min=tensor(1.),
         max=tensor(3.))
 
+    See also:
+        :func:`amax`, :func:`amin`.
+
     References:
         ``torch.aminmax``.
     """
@@ -219,6 +231,9 @@ def any(input: T, dim: Dim=None, keepdim: bool=False, *, mask: Tensor | None=Non
         >>> mt.any(x > 1, 1, mask=m)
         tensor([ True, False])
 
+    See also:
+        :func:`all`, :func:`count_nonzero`.
+
     References:
         ``torch.any``.
     """
@@ -256,6 +271,9 @@ def argmax(input: T, dim: int | None=None, keepdim: bool=False, *, mask: Tensor 
         >>> mt.argmax(x, 0, mask=torch.tensor([False, True]))
         tensor(1)
 
+    See also:
+        :func:`max`, :func:`amax`, :func:`argmin`.
+
     References:
         ``torch.argmax``, ``torch.masked.argmax``.
     """
@@ -291,6 +309,9 @@ def argmin(input: T, dim: int | None=None, keepdim: bool=False, *, mask: Tensor 
     Example:
         >>> mt.argmin(torch.tensor([1, 5, 3]), 0, mask=torch.tensor([False, True, True]))
         tensor(2)
+
+    See also:
+        :func:`min`, :func:`amin`, :func:`argmax`.
 
     References:
         ``torch.argmin``, ``torch.masked.argmin``.
@@ -330,6 +351,9 @@ def average(input: T, dim: Dim=None, weights: Tensor | None=None, *, keepdim: bo
         >>> x = mt.masked_tensor([1.0, None, 4.0])
         >>> mt.average(x, weights=torch.tensor([1.0, 5.0, 2.0]))
         masked_tensor(3.0000, valid=1/1)
+
+    See also:
+        :func:`mean`, :func:`nanmean`.
 
     References:
         ``numpy.ma.average``.
@@ -375,6 +399,9 @@ def batch_norm(input: T, running_mean: Tensor | None, running_var: Tensor | None
                 [ 1.]])
         >>> mean
         tensor([2.])
+
+    See also:
+        :func:`instance_norm`.
 
     References:
         ``torch.nn.functional.batch_norm``; Ioffe and Szegedy, Batch normalization, 2015.
@@ -462,6 +489,9 @@ def binary_cross_entropy(input: MaskedTensor, target: Tensor, weight: Tensor | N
         >>> mt.binary_cross_entropy(torch.tensor([0.5, 0.5]), y, target_mask=m)
         tensor(0.6931)
 
+    See also:
+        :func:`binary_cross_entropy_with_logits`, :func:`kl_div`.
+
     References:
         ``torch.nn.functional.binary_cross_entropy``.
     """
@@ -505,6 +535,10 @@ def binary_cross_entropy_with_logits(input: MaskedTensor, target: Tensor, weight
         >>> mt.binary_cross_entropy_with_logits(torch.zeros(2), y, target_mask=m)
         tensor(0.6931)
 
+    See also:
+        :func:`cross_entropy`, :func:`binary_cross_entropy`, :func:`multilabel_soft_margin_loss`,
+        :func:`soft_margin_loss`.
+
     References:
         ``torch.nn.functional.binary_cross_entropy_with_logits``.
     """
@@ -543,6 +577,9 @@ def corrcoef(input: T, *, mask: Tensor | None=None, fill_value: Number | None=No
         >>> mt.corrcoef(x, mask=torch.tensor([True, True, True, False]))
         tensor([[1., 1.],
                 [1., 1.]])
+
+    See also:
+        :func:`cov`.
 
     References:
         ``torch.corrcoef``; ``pandas.DataFrame.corr(min_periods)``, where variables are columns.
@@ -583,6 +620,9 @@ def cosine_embedding_loss(input1: MaskedTensor, input2: Tensor, target: Tensor, 
         >>> m = torch.tensor([True, True, False])
         >>> mt.cosine_embedding_loss(a, b, torch.tensor([1.0]), mask=m)
         tensor(0.)
+
+    See also:
+        :func:`hinge_embedding_loss`.
 
     References:
         ``torch.nn.functional.cosine_embedding_loss``.
@@ -626,6 +666,9 @@ def count_nonzero(input: T, dim: Dim=None, *, keepdim: bool=False, mask: Tensor 
         >>> mt.count_nonzero(x, 1, mask=m)
         tensor([2, 0])
 
+    See also:
+        :func:`count`, :func:`any`.
+
     References:
         ``torch.count_nonzero``.
     """
@@ -665,6 +708,9 @@ def cov(input: T, *, correction: int=1, fweights: Tensor | None=None, aweights: 
         >>> mt.cov(x, min_count=3)
         masked_tensor([[1.0000,     --],
                        [    --,     --]], valid=1/4)
+
+    See also:
+        :func:`corrcoef`.
 
     References:
         ``torch.cov``; ``pandas.DataFrame.cov(min_periods)``, where variables are columns.
@@ -718,6 +764,9 @@ def cross_entropy(input: MaskedTensor, target: Tensor, weight: Tensor | None=Non
         >>> mt.cross_entropy(x, y.clamp(0), mask=m)
         tensor(0.6931)
 
+    See also:
+        :func:`nll_loss`, :func:`binary_cross_entropy_with_logits`, :func:`kl_div`.
+
     References:
         ``torch.nn.functional.cross_entropy``; issues 41508 and 70348 of pytorch/pytorch (NaN where everything is
         ignored).
@@ -756,6 +805,9 @@ def cummax(input: MaskedTensor, dim: int, *, mask: Tensor | None=None) -> method
         values=tensor([1, 0, 3]),
         indices=tensor([0, 0, 2]))
 
+    See also:
+        :func:`cummin`, :func:`max`.
+
     References:
         ``torch.cummax``.
     """
@@ -791,6 +843,9 @@ def cummin(input: MaskedTensor, dim: int, *, mask: Tensor | None=None) -> method
         values=tensor([3, 0, 1]),
         indices=tensor([0, 0, 2]))
 
+    See also:
+        :func:`cummax`, :func:`min`.
+
     References:
         ``torch.cummin``.
     """
@@ -823,6 +878,9 @@ def cumprod(input: T, dim: int, *, dtype: torch.dtype | None=None, mask: Tensor 
         >>> mt.cumprod(torch.tensor([2, 9, 3]), 0, mask=torch.tensor([True, False, True]))
         tensor([2, 0, 6])
 
+    See also:
+        :func:`prod`.
+
     References:
         ``torch.cumprod``, ``torch.masked.cumprod``.
     """
@@ -852,6 +910,9 @@ def cumsum(input: T, dim: int, *, dtype: torch.dtype | None=None, mask: Tensor |
     Example:
         >>> mt.cumsum(torch.tensor([1, 2, 3]), 0, mask=torch.tensor([True, False, True]))
         tensor([1, 0, 4])
+
+    See also:
+        :func:`sum`.
 
     References:
         ``torch.cumsum``, ``torch.masked.cumsum``.
@@ -887,6 +948,9 @@ def dist(input: MaskedTensor, other: Tensor, p: float=2, *, mask: Tensor | None=
         >>> x, y = torch.tensor([1.0, 2.0]), torch.tensor([4.0, 9.0])
         >>> mt.dist(x, y, mask=torch.tensor([True, False]))
         tensor(3.)
+
+    See also:
+        :func:`norm`.
 
     References:
         ``torch.dist``.
@@ -939,7 +1003,7 @@ def ffill(input: T, dim: int | None=None, *, lengths: Lengths=None, padding_side
         masked_tensor([--, 1.0000, 1.0000, --, 5.0000], valid=3/5)
 
     See also:
-        :func:`bfill`, :func:`interpolate`.
+        :func:`bfill`, :func:`interpolate`, :func:`shift`.
 
     References:
         ``pandas.DataFrame.ffill``.
@@ -981,6 +1045,9 @@ def gaussian_nll_loss(input: MaskedTensor, target: Tensor, var: float | Tensor, 
         >>> mt.gaussian_nll_loss(torch.zeros(2), y, torch.ones(2), target_mask=m)
         tensor(0.5000)
 
+    See also:
+        :func:`mse_loss`, :func:`poisson_nll_loss`, :func:`log_prob`.
+
     References:
         ``torch.nn.functional.gaussian_nll_loss``.
     """
@@ -1021,6 +1088,9 @@ def group_norm(input: T, num_groups: int, weight: Tensor | None=None, bias: Tens
         >>> mt.group_norm(x, 1, eps=0.0, mask=m)
         tensor([[[-1.,  0.,  1.]]])
 
+    See also:
+        :func:`layer_norm`, :func:`instance_norm`, :func:`local_response_norm`.
+
     References:
         ``torch.nn.functional.group_norm``; Wu and He, Group normalization, 2018.
     """
@@ -1057,6 +1127,9 @@ def hinge_embedding_loss(input: MaskedTensor, target: Tensor, margin: float=1.0,
         >>> x, y = torch.tensor([0.5, 0.2, 9.0]), torch.tensor([1, -1, 1])
         >>> mt.hinge_embedding_loss(x, y, mask=torch.tensor([True, True, False]))
         tensor(0.6500)
+
+    See also:
+        :func:`cosine_embedding_loss`, :func:`soft_margin_loss`.
 
     References:
         ``torch.nn.functional.hinge_embedding_loss``.
@@ -1101,6 +1174,9 @@ def huber_loss(input: MaskedTensor, target: Tensor, reduction: str='mean', delta
         >>> mt.huber_loss(torch.zeros(2), y, delta=0.5, target_mask=m)
         tensor(0.3750)
 
+    See also:
+        :func:`mse_loss`, :func:`l1_loss`, :func:`smooth_l1_loss`.
+
     References:
         ``torch.nn.functional.huber_loss``.
     """
@@ -1141,6 +1217,9 @@ def instance_norm(input: T, running_mean: Tensor | None=None, running_var: Tenso
         >>> x, m = torch.tensor([[[1.0, 99.0, 3.0]]]), torch.tensor([True, False, True])
         >>> mt.instance_norm(x, eps=0.0, mask=m)
         tensor([[[-1.,  0.,  1.]]])
+
+    See also:
+        :func:`batch_norm`, :func:`group_norm`.
 
     References:
         ``torch.nn.functional.instance_norm``; Ulyanov et al., Instance normalization, 2016.
@@ -1200,7 +1279,7 @@ def interpolate(input: T, dim: int | None=None, *, lengths: Lengths=None, paddin
         masked_tensor([--, 1.0000, 2.0000, 3.0000, 4.0000, 4.0000], valid=5/6)
 
     See also:
-        :func:`ffill`, :func:`bfill`.
+        :func:`ffill`, :func:`bfill`, :func:`shift`.
 
     References:
         ``pandas.DataFrame.interpolate``.
@@ -1240,6 +1319,9 @@ def kl_div(input: MaskedTensor, target: Tensor, *, log_target: bool=False, reduc
         >>> m = torch.tensor([[True], [False]])
         >>> mt.kl_div(x, y, reduction="batchmean", target_mask=m)
         tensor(0.6931)
+
+    See also:
+        :func:`binary_cross_entropy`, :func:`cross_entropy`.
 
     References:
         ``torch.nn.functional.kl_div``.
@@ -1283,6 +1365,9 @@ def l1_loss(input: MaskedTensor, target: Tensor, *, weight: Tensor | None=None, 
         >>> mt.l1_loss(torch.zeros(2), y, target_mask=m)
         tensor(1.)
 
+    See also:
+        :func:`mse_loss`, :func:`huber_loss`, :func:`smooth_l1_loss`.
+
     References:
         ``torch.nn.functional.l1_loss``.
     """
@@ -1321,6 +1406,9 @@ def layer_norm(input: T, normalized_shape: Sequence[int], weight: Tensor | None=
         >>> mt.layer_norm(x, (3,), eps=0.0, mask=m)
         tensor([-1.,  0.,  1.])
 
+    See also:
+        :func:`rms_norm`, :func:`group_norm`.
+
     References:
         ``torch.nn.functional.layer_norm``; Ba et al., Layer normalization, 2016.
     """
@@ -1352,6 +1440,9 @@ def local_response_norm(input: T, size: int, alpha: float=0.0001, beta: float=0.
         >>> x, m = torch.ones(1, 2, 1), torch.tensor([[[True], [False]]])
         >>> mt.local_response_norm(x, 2, mask=m).flatten()
         tensor([1.0000, 0.0000])
+
+    See also:
+        :func:`group_norm`.
 
     References:
         ``torch.nn.functional.local_response_norm``; Krizhevsky et al., ImageNet classification with deep convolutional
@@ -1395,6 +1486,9 @@ def log_prob(distribution: torch.distributions.Distribution, value: T, *, mask: 
         >>> mt.log_prob(normal, mt.masked_tensor([[0.0, 0.0], [0.0, None], [None, None]]))
         masked_tensor([-1.8379, -0.9189, --], valid=2/3)
 
+    See also:
+        :func:`gaussian_nll_loss`.
+
     References:
         ``torch.distributions``; Little and Rubin, *Statistical Analysis with Missing Data*, on the observed-data
         likelihood.
@@ -1431,6 +1525,9 @@ def log_softmax(input: T, dim: int, dtype: torch.dtype | None=None, *, mask: Ten
         >>> mt.log_softmax(x, 0, mask=m)
         tensor([-0.6931,    -inf, -0.6931])
 
+    See also:
+        :func:`logsumexp`, :func:`softmax`, :func:`softmin`.
+
     References:
         ``torch.log_softmax``, ``torch.masked.log_softmax``.
     """
@@ -1462,6 +1559,9 @@ def logaddexp(input: MaskedTensor, other: Tensor, *, dtype: torch.dtype | None=N
         >>> x, m = torch.zeros(2), torch.tensor([True, False])
         >>> mt.logaddexp(x, x, input_mask=m)
         tensor([0.6931, 0.0000])
+
+    See also:
+        :func:`logsumexp`, :func:`logcumsumexp`.
 
     References:
         ``torch.logaddexp``, ``torch.masked.logaddexp``.
@@ -1496,6 +1596,9 @@ def logcumsumexp(input: T, dim: int, *, dtype: torch.dtype | None=None, mask: Te
     Example:
         >>> mt.logcumsumexp(torch.zeros(3), 0, mask=torch.tensor([True, False, True]))
         tensor([0.0000, 0.0000, 0.6931])
+
+    See also:
+        :func:`logsumexp`, :func:`logaddexp`.
 
     References:
         ``torch.logcumsumexp``.
@@ -1536,6 +1639,9 @@ def logsumexp(input: T, dim: Dim=None, keepdim: bool=False, *, dtype: torch.dtyp
         >>> mt.logsumexp(x, 1, mask=m)
         tensor([3.1269,   -inf])
 
+    See also:
+        :func:`logcumsumexp`, :func:`logaddexp`, :func:`log_softmax`.
+
     References:
         ``torch.logsumexp``, ``torch.masked.logsumexp``.
     """
@@ -1574,6 +1680,9 @@ def margin_ranking_loss(input1: MaskedTensor, input2: Tensor, target: Tensor, ma
         >>> y = torch.tensor([1.0, 1.0])
         >>> mt.margin_ranking_loss(a, b, y, mask=torch.tensor([True, False]))
         tensor(2.)
+
+    See also:
+        :func:`triplet_margin_loss`.
 
     References:
         ``torch.nn.functional.margin_ranking_loss``.
@@ -1614,6 +1723,9 @@ def masked_fill(input: MaskedTensor, mask: Tensor, value: float | bool | complex
         tensor([[7., 1., 7.],
                 [7., 1., 7.]])
 
+    See also:
+        :func:`filled`, :func:`masked_fill_`, :func:`masked_scatter`, :func:`masked_where`.
+
     References:
         ``torch.Tensor.masked_fill``; the design of ``paddle.masked_fill``.
     """
@@ -1653,6 +1765,9 @@ def masked_fill_(input: T, mask: Tensor, value: float | bool | complex | Tensor)
         >>> mt.masked_fill_(x, torch.tensor([True, False, True]), 7.0)
         tensor([7., 1., 7.])
 
+    See also:
+        :func:`masked_fill`.
+
     References:
         ``torch.Tensor.masked_fill_``; the design of ``paddle.masked_fill_``.
     """
@@ -1683,6 +1798,9 @@ def masked_scatter(input: MaskedTensor, mask: Tensor, source: Tensor) -> MaskedT
         >>> where = torch.tensor([True, False, True, False])
         >>> mt.masked_scatter(torch.zeros(4), where, torch.tensor([1.0, 2.0]))
         tensor([1., 0., 2., 0.])
+
+    See also:
+        :func:`masked_scatter_`, :func:`masked_fill`.
 
     References:
         ``torch.Tensor.masked_scatter``; the design of ``paddle.masked_scatter``.
@@ -1722,6 +1840,9 @@ def masked_scatter_(input: T, mask: Tensor, source: Tensor) -> T:
         >>> mt.masked_scatter_(x, torch.tensor([True, False, True]), torch.tensor([1.0, 2.0]))
         tensor([1., 0., 2.])
 
+    See also:
+        :func:`masked_scatter`.
+
     References:
         ``torch.Tensor.masked_scatter_``; the design of ``paddle.masked_scatter_``.
     """
@@ -1748,6 +1869,9 @@ def masked_select(input: MaskedTensor, mask: Tensor) -> MaskedTensor:
     Example:
         >>> mt.masked_select(torch.arange(4), torch.tensor([True, False, True, False]))
         tensor([0, 2])
+
+    See also:
+        :func:`compressed`.
 
     References:
         ``torch.masked_select``.
@@ -1801,6 +1925,9 @@ def max(input: T, dim: None=None, keepdim: bool=False, *, mask: Tensor | None=No
         values=tensor([3.]),
         indices=tensor([2]))
 
+    See also:
+        :func:`amax`, :func:`argmax`, :func:`min`, :func:`cummax`.
+
     References:
         ``torch.max``.
     """
@@ -1849,6 +1976,9 @@ def mean(input: T, dim: Dim=None, keepdim: bool=False, *, dtype: torch.dtype | N
         >>> mt.mean(x, 1, mask=m)
         tensor([2., nan])
 
+    See also:
+        :func:`sum`, :func:`nanmean`, :func:`average`, :func:`median`.
+
     References:
         ``torch.mean``, ``torch.masked.mean``.
     """
@@ -1891,6 +2021,9 @@ def median(input: T, dim: None=None, keepdim: bool=False, *, dtype: torch.dtype 
         tensor(3.)
         >>> mt.median(torch.tensor([5.0, 1.0, 9.0, 3.0]), 0, mask=m).indices
         tensor(3)
+
+    See also:
+        :func:`mean`, :func:`nanmedian`, :func:`quantile`.
 
     References:
         ``torch.median``, ``torch.masked.median``.
@@ -1943,6 +2076,9 @@ def min(input: T, dim: None=None, keepdim: bool=False, *, mask: Tensor | None=No
         values=tensor([2.]),
         indices=tensor([1]))
 
+    See also:
+        :func:`amin`, :func:`argmin`, :func:`max`, :func:`cummin`.
+
     References:
         ``torch.min``.
     """
@@ -1992,6 +2128,9 @@ def mode(input: MaskedTensor, dim: Dim=-1, keepdim: bool=False, *, mask: Tensor 
         values=tensor(2),
         indices=tensor(2))
 
+    See also:
+        :func:`unique`.
+
     References:
         ``torch.mode``.
     """
@@ -2033,6 +2172,9 @@ def mse_loss(input: MaskedTensor, target: Tensor, *, weight: Tensor | None=None,
         tensor(1.)
         >>> mt.mse_loss(torch.zeros(2), mt.masked_tensor([1.0, None]), reduction="none")
         masked_tensor([1.0000, --], valid=1/2)
+
+    See also:
+        :func:`l1_loss`, :func:`huber_loss`, :func:`smooth_l1_loss`, :func:`gaussian_nll_loss`.
 
     References:
         ``torch.nn.functional.mse_loss``.
@@ -2078,6 +2220,9 @@ def multi_margin_loss(input: MaskedTensor, target: Tensor, p: int=1, margin: flo
         >>> mt.multi_margin_loss(x, y, target_mask=torch.tensor([True, False]))
         tensor(0.2500)
 
+    See also:
+        :func:`multilabel_margin_loss`.
+
     References:
         ``torch.nn.functional.multi_margin_loss``.
     """
@@ -2117,6 +2262,9 @@ def multilabel_margin_loss(input: MaskedTensor, target: Tensor, *, reduction: st
         >>> mt.multilabel_margin_loss(x, y, mask=torch.tensor([True, True, False]))
         tensor(0.2500)
 
+    See also:
+        :func:`multi_margin_loss`, :func:`multilabel_soft_margin_loss`.
+
     References:
         ``torch.nn.functional.multilabel_margin_loss``.
     """
@@ -2155,6 +2303,9 @@ def multilabel_soft_margin_loss(input: MaskedTensor, target: Tensor, weight: Ten
         >>> m = torch.tensor([[True, False]])
         >>> mt.multilabel_soft_margin_loss(x, y, target_mask=m)
         tensor(0.6931)
+
+    See also:
+        :func:`multilabel_margin_loss`, :func:`binary_cross_entropy_with_logits`.
 
     References:
         ``torch.nn.functional.multilabel_soft_margin_loss``.
@@ -2198,6 +2349,9 @@ def nanmean(input: T, dim: Dim=None, keepdim: bool=False, *, dtype: torch.dtype 
         >>> mt.nanmean(x, mask=torch.tensor([True, True, True, False]))
         tensor(2.)
 
+    See also:
+        :func:`mean`, :func:`average`.
+
     References:
         ``torch.nanmean``.
     """
@@ -2238,6 +2392,9 @@ def nanmedian(input: T, dim: None=None, keepdim: bool=False, *, dtype: torch.dty
         >>> x = torch.tensor([5.0, float("nan"), 9.0])
         >>> mt.nanmedian(x, mask=torch.tensor([True, True, False]))
         tensor(5.)
+
+    See also:
+        :func:`median`, :func:`quantile`.
 
     References:
         ``torch.nanmedian``.
@@ -2293,6 +2450,9 @@ def nanquantile(input: MaskedTensor, q: float | Sequence[float] | Tensor, dim: D
         >>> mt.nanquantile(x, 0.5, mask=m)
         tensor(2.)
 
+    See also:
+        :func:`quantile`.
+
     References:
         ``torch.nanquantile``; with weights ``numpy.nanquantile(method="inverted_cdf")``.
     """
@@ -2334,6 +2494,9 @@ def nansum(input: T, dim: Dim=None, keepdim: bool=False, *, dtype: torch.dtype |
         >>> x = torch.tensor([1.0, float("nan"), 3.0])
         >>> mt.nansum(x, mask=torch.tensor([True, True, False]))
         tensor(1.)
+
+    See also:
+        :func:`sum`.
 
     References:
         ``torch.nansum``.
@@ -2379,6 +2542,9 @@ def nll_loss(input: MaskedTensor, target: Tensor, weight: Tensor | None=None, *,
         >>> mt.nll_loss(x, y, target_mask=m)
         tensor(0.6931)
 
+    See also:
+        :func:`cross_entropy`.
+
     References:
         ``torch.nn.functional.nll_loss``.
     """
@@ -2423,6 +2589,9 @@ def norm(input: T, ord: float | None=2.0, dim: Dim=None, keepdim: bool=False, *,
         >>> mt.norm(torch.tensor([3.0, 9.0, 4.0]), mask=torch.tensor([True, False, True]))
         tensor(5.)
 
+    See also:
+        :func:`dist`, :func:`normalize`.
+
     References:
         ``torch.linalg.vector_norm``, ``torch.masked.norm``.
     """
@@ -2454,6 +2623,9 @@ def normalize(input: T, p: float=2.0, dim: int=1, eps: float=1e-12, *, dtype: to
         >>> x = torch.tensor([[-3.0, -2.0, -1.0]])
         >>> mt.normalize(x, 2.0, 1, mask=torch.tensor([[True, False, True]]))
         tensor([[-0.9487,  0.0000, -0.3162]])
+
+    See also:
+        :func:`norm`.
 
     References:
         ``torch.nn.functional.normalize``, ``torch.masked.normalize``.
@@ -2492,6 +2664,9 @@ def poisson_nll_loss(input: MaskedTensor, target: Tensor, log_input: bool=True, 
         >>> y, m = torch.tensor([1.0, 9.0]), torch.tensor([True, False])
         >>> mt.poisson_nll_loss(torch.zeros(2), y, target_mask=m)
         tensor(1.)
+
+    See also:
+        :func:`gaussian_nll_loss`.
 
     References:
         ``torch.nn.functional.poisson_nll_loss``.
@@ -2534,6 +2709,9 @@ def prod(input: T, dim: Dim=None, keepdim: bool=False, *, dtype: torch.dtype | N
         >>> m = torch.tensor([[True, False, True], [False, False, False]])
         >>> mt.prod(x, 1, mask=m)
         tensor([3., 1.])
+
+    See also:
+        :func:`cumprod`.
 
     References:
         ``torch.prod``, ``torch.masked.prod``; ``min_count`` as in ``pandas.DataFrame.prod``.
@@ -2589,6 +2767,9 @@ def quantile(input: MaskedTensor, q: float | Sequence[float] | Tensor, dim: Dim=
         >>> mt.quantile(x, 0.5, weights=torch.tensor([1.0, 1.0, 3.0, 9.0]), mask=m)
         tensor(4.)
 
+    See also:
+        :func:`median`, :func:`nanmedian`, :func:`nanquantile`, :func:`rankdata`.
+
     References:
         ``torch.quantile``; with weights ``numpy.quantile(method="inverted_cdf")``.
     """
@@ -2633,6 +2814,9 @@ def rankdata(input: T, method: Ties='average', *, dim: int | None=None, mask: Te
         >>> mt.rankdata(torch.tensor([30, 20, 10, 30]), "min")
         tensor([3, 2, 1, 3])
 
+    See also:
+        :func:`quantile`.
+
     References:
         ``scipy.stats.rankdata``, ``scipy.stats.mstats.rankdata``; unlike there, ranks of all entries keep ``input``'s
         shape.
@@ -2666,6 +2850,9 @@ def rms_norm(input: T, normalized_shape: Sequence[int], weight: Tensor | None=No
         >>> x, m = torch.tensor([3.0, 99.0, 3.0]), torch.tensor([True, False, True])
         >>> mt.rms_norm(x, (3,), eps=0.0, mask=m)
         tensor([1., 0., 1.])
+
+    See also:
+        :func:`layer_norm`.
 
     References:
         ``torch.nn.functional.rms_norm``; Zhang and Sennrich, Root mean square layer normalization, 2019.
@@ -2771,6 +2958,9 @@ def scaled_dot_product_attention(query: MaskedTensor, key: Tensor, value: Tensor
         >>> mt.scaled_dot_product_attention(q, k, v, key_mask=torch.tensor([[True, True, False]]))
         tensor([[[2.]]])
 
+    See also:
+        :func:`document_mask`.
+
     References:
         ``torch.nn.functional.scaled_dot_product_attention``.
     """
@@ -2823,7 +3013,7 @@ def shift(input: T, periods: int=1, dim: int | None=None, *, lengths: Lengths=No
         masked_tensor([--, --, 3.0000], valid=1/3)
 
     See also:
-        :func:`rolling`.
+        :func:`ffill`, :func:`rolling`, :func:`interpolate`.
 
     References:
         ``pandas.DataFrame.shift``.
@@ -2861,6 +3051,9 @@ def smooth_l1_loss(input: MaskedTensor, target: Tensor, *, beta: float=1.0, redu
         >>> y, m = torch.tensor([1.0, 9.0]), torch.tensor([True, False])
         >>> mt.smooth_l1_loss(torch.zeros(2), y, target_mask=m)
         tensor(0.5000)
+
+    See also:
+        :func:`mse_loss`, :func:`l1_loss`, :func:`huber_loss`.
 
     References:
         ``torch.nn.functional.smooth_l1_loss``.
@@ -2900,6 +3093,9 @@ def soft_margin_loss(input: MaskedTensor, target: Tensor, *, reduction: str='mea
         >>> x, y = torch.tensor([0.0, 9.0]), torch.tensor([1.0, -1.0])
         >>> mt.soft_margin_loss(x, y, mask=torch.tensor([True, False]))
         tensor(0.6931)
+
+    See also:
+        :func:`hinge_embedding_loss`, :func:`binary_cross_entropy_with_logits`.
 
     References:
         ``torch.nn.functional.soft_margin_loss``.
@@ -2942,6 +3138,9 @@ def softmax(input: T, dim: int, dtype: torch.dtype | None=None, *, mask: Tensor 
         tensor([[0.1192, 0.0000, 0.8808],
                 [0.0000, 0.0000, 0.0000]])
 
+    See also:
+        :func:`log_softmax`, :func:`softmin`.
+
     References:
         ``torch.softmax``, ``torch.masked.softmax``; ``mode`` as oneDNN's ``inf_as_zero``.
     """
@@ -2975,6 +3174,9 @@ def softmin(input: T, dim: int, *, dtype: torch.dtype | None=None, mask: Tensor 
         >>> x, m = torch.tensor([1.0, -9.0, 1.0]), torch.tensor([True, False, True])
         >>> mt.softmin(x, 0, mask=m)
         tensor([0.5000, 0.0000, 0.5000])
+
+    See also:
+        :func:`softmax`, :func:`log_softmax`.
 
     References:
         ``torch.nn.functional.softmin``, ``torch.masked.softmin``.
@@ -3017,6 +3219,9 @@ def std(input: T, dim: Dim=None, unbiased: bool | None=None, keepdim: bool=False
         >>> mt.std(x, correction=0, mask=~x.isnan())
         tensor(1.5000)
 
+    See also:
+        :func:`var`, :func:`std_mean`.
+
     References:
         ``torch.std``, ``torch.masked.std``.
     """
@@ -3053,6 +3258,9 @@ def std_mean(input: T, dim: Dim=None, unbiased: bool | None=None, keepdim: bool=
         >>> x = torch.tensor([1.0, float("nan"), 4.0])
         >>> mt.std_mean(x, correction=0, mask=~x.isnan())
         (tensor(1.5000), tensor(2.5000))
+
+    See also:
+        :func:`std`.
 
     References:
         ``torch.std_mean``.
@@ -3101,6 +3309,9 @@ def sum(input: T, dim: Dim=None, keepdim: bool=False, *, dtype: torch.dtype | No
         >>> mt.sum(mt.masked_tensor(x, m), 1)
         masked_tensor([-4.0000, --], valid=1/2)
 
+    See also:
+        :func:`nansum`, :func:`cumsum`, :func:`mean`.
+
     References:
         ``torch.sum``, ``torch.masked.sum``; ``min_count`` as in ``pandas.DataFrame.sum``.
     """
@@ -3145,6 +3356,9 @@ def triplet_margin_loss(anchor: MaskedTensor, positive: Tensor, negative: Tensor
         >>> m = torch.tensor([True, False])
         >>> mt.triplet_margin_loss(a, p, n, margin=4.0, mask=m)
         tensor(2.)
+
+    See also:
+        :func:`margin_ranking_loss`.
 
     References:
         ``torch.nn.functional.triplet_margin_loss``; Balntas et al., Learning shallow convolutional feature descriptors
@@ -3192,6 +3406,9 @@ def unique(input: T, sorted: bool=True, return_inverse: Literal[False]=False, re
         >>> mt.unique(torch.tensor([3, 1, 3, 9]), mask=torch.tensor([True, True, True, False]))
         tensor([1, 3])
 
+    See also:
+        :func:`unique_consecutive`, :func:`mode`.
+
     References:
         ``torch.unique``.
     """
@@ -3229,6 +3446,9 @@ def unique_consecutive(input: T, return_inverse: Literal[False]=False, return_co
         >>> m = torch.tensor([True, True, False, True, True])
         >>> mt.unique_consecutive(torch.tensor([1, 1, 9, 1, 2]), mask=m)
         tensor([1, 2])
+
+    See also:
+        :func:`unique`.
 
     References:
         ``torch.unique_consecutive``.
@@ -3273,6 +3493,9 @@ def var(input: T, dim: Dim=None, unbiased: bool | None=None, keepdim: bool=False
         >>> mt.var(x, correction=0, mask=~x.isnan())
         tensor(2.2500)
 
+    See also:
+        :func:`std`, :func:`var_mean`.
+
     References:
         ``torch.var``, ``torch.masked.var``.
     """
@@ -3309,6 +3532,9 @@ def var_mean(input: T, dim: Dim=None, unbiased: bool | None=None, keepdim: bool=
         >>> x = torch.tensor([1.0, float("nan"), 4.0])
         >>> mt.var_mean(x, correction=0, mask=~x.isnan())
         (tensor(2.2500), tensor(2.5000))
+
+    See also:
+        :func:`var`.
 
     References:
         ``torch.var_mean``.

@@ -46,6 +46,9 @@ def masked_fill(input: Tensor, mask: Tensor, value: float | bool | complex | Ten
         tensor([[7., 1., 7.],
                 [7., 1., 7.]])
 
+    See also:
+        :func:`filled`, :func:`masked_fill_`, :func:`masked_scatter`, :func:`masked_where`.
+
     References:
         ``torch.Tensor.masked_fill``; the design of ``paddle.masked_fill``.
     """
@@ -87,6 +90,9 @@ def masked_fill_(input: Tensor, mask: Tensor, value: float | bool | complex | Te
         >>> mt.masked_fill_(x, torch.tensor([True, False, True]), 7.0)
         tensor([7., 1., 7.])
 
+    See also:
+        :func:`masked_fill`.
+
     References:
         ``torch.Tensor.masked_fill_``; the design of ``paddle.masked_fill_``.
     """
@@ -124,6 +130,9 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
         >>> where = torch.tensor([True, False, True, False])
         >>> mt.masked_scatter(torch.zeros(4), where, torch.tensor([1.0, 2.0]))
         tensor([1., 0., 2., 0.])
+
+    See also:
+        :func:`masked_scatter_`, :func:`masked_fill`.
 
     References:
         ``torch.Tensor.masked_scatter``; the design of ``paddle.masked_scatter``.
@@ -165,6 +174,9 @@ def masked_scatter_(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
         >>> mt.masked_scatter_(x, torch.tensor([True, False, True]), torch.tensor([1.0, 2.0]))
         tensor([1., 0., 2.])
 
+    See also:
+        :func:`masked_scatter`.
+
     References:
         ``torch.Tensor.masked_scatter_``; the design of ``paddle.masked_scatter_``.
     """
@@ -204,6 +216,9 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     Example:
         >>> mt.masked_select(torch.arange(4), torch.tensor([True, False, True, False]))
         tensor([0, 2])
+
+    See also:
+        :func:`compressed`.
 
     References:
         ``torch.masked_select``.

@@ -61,6 +61,9 @@ def scaled_dot_product_attention(
         >>> mt.scaled_dot_product_attention(q, k, v, key_mask=torch.tensor([[True, True, False]]))
         tensor([[[2.]]])
 
+    See also:
+        :func:`document_mask`.
+
     References:
         ``torch.nn.functional.scaled_dot_product_attention``.
     """

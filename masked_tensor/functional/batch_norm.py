@@ -49,6 +49,9 @@ def instance_norm(
         >>> mt.instance_norm(x, eps=0.0, mask=m)
         tensor([[[-1.,  0.,  1.]]])
 
+    See also:
+        :func:`batch_norm`, :func:`group_norm`.
+
     References:
         ``torch.nn.functional.instance_norm``; Ulyanov et al., Instance normalization, 2016.
     """
@@ -104,6 +107,9 @@ def batch_norm(
                 [ 1.]])
         >>> mean
         tensor([2.])
+
+    See also:
+        :func:`instance_norm`.
 
     References:
         ``torch.nn.functional.batch_norm``; Ioffe and Szegedy, Batch normalization, 2015.

@@ -68,6 +68,9 @@ def log_prob(
         >>> mt.log_prob(normal, mt.masked_tensor([[0.0, 0.0], [0.0, None], [None, None]]))
         masked_tensor([-1.8379, -0.9189, --], valid=2/3)
 
+    See also:
+        :func:`gaussian_nll_loss`.
+
     References:
         ``torch.distributions``; Little and Rubin, *Statistical Analysis with Missing Data*, on the observed-data
         likelihood.

@@ -51,6 +51,9 @@ def layer_norm(
         >>> mt.layer_norm(x, (3,), eps=0.0, mask=m)
         tensor([-1.,  0.,  1.])
 
+    See also:
+        :func:`rms_norm`, :func:`group_norm`.
+
     References:
         ``torch.nn.functional.layer_norm``; Ba et al., Layer normalization, 2016.
     """
@@ -89,6 +92,9 @@ def rms_norm(
         >>> x, m = torch.tensor([3.0, 99.0, 3.0]), torch.tensor([True, False, True])
         >>> mt.rms_norm(x, (3,), eps=0.0, mask=m)
         tensor([1., 0., 1.])
+
+    See also:
+        :func:`layer_norm`.
 
     References:
         ``torch.nn.functional.rms_norm``; Zhang and Sennrich, Root mean square layer normalization, 2019.
@@ -131,6 +137,9 @@ def group_norm(
         >>> mt.group_norm(x, 1, eps=0.0, mask=m)
         tensor([[[-1.,  0.,  1.]]])
 
+    See also:
+        :func:`layer_norm`, :func:`instance_norm`, :func:`local_response_norm`.
+
     References:
         ``torch.nn.functional.group_norm``; Wu and He, Group normalization, 2018.
     """
@@ -163,6 +172,9 @@ def local_response_norm(
         >>> x, m = torch.ones(1, 2, 1), torch.tensor([[[True], [False]]])
         >>> mt.local_response_norm(x, 2, mask=m).flatten()
         tensor([1.0000, 0.0000])
+
+    See also:
+        :func:`group_norm`.
 
     References:
         ``torch.nn.functional.local_response_norm``; Krizhevsky et al., ImageNet classification with deep convolutional

@@ -43,6 +43,9 @@ def normalize(
         >>> mt.normalize(x, 2.0, 1, mask=torch.tensor([[True, False, True]]))
         tensor([[-0.9487,  0.0000, -0.3162]])
 
+    See also:
+        :func:`norm`.
+
     References:
         ``torch.nn.functional.normalize``, ``torch.masked.normalize``.
     """

@@ -34,6 +34,9 @@ def cumsum(input: Tensor, dim: int, *, dtype: torch.dtype | None = None, mask: T
         >>> mt.cumsum(torch.tensor([1, 2, 3]), 0, mask=torch.tensor([True, False, True]))
         tensor([1, 0, 4])
 
+    See also:
+        :func:`sum`.
+
     References:
         ``torch.cumsum``, ``torch.masked.cumsum``.
     """
@@ -58,6 +61,9 @@ def cumprod(input: Tensor, dim: int, *, dtype: torch.dtype | None = None, mask: 
     Example:
         >>> mt.cumprod(torch.tensor([2, 9, 3]), 0, mask=torch.tensor([True, False, True]))
         tensor([2, 0, 6])
+
+    See also:
+        :func:`prod`.
 
     References:
         ``torch.cumprod``, ``torch.masked.cumprod``.
@@ -85,6 +91,9 @@ def logcumsumexp(input: Tensor, dim: int, *, dtype: torch.dtype | None = None, m
     Example:
         >>> mt.logcumsumexp(torch.zeros(3), 0, mask=torch.tensor([True, False, True]))
         tensor([0.0000, 0.0000, 0.6931])
+
+    See also:
+        :func:`logsumexp`, :func:`logaddexp`.
 
     References:
         ``torch.logcumsumexp``.
@@ -118,6 +127,9 @@ def cummax(input: Tensor, dim: int, *, mask: Tensor | None = None) -> torch.retu
         values=tensor([1, 0, 3]),
         indices=tensor([0, 0, 2]))
 
+    See also:
+        :func:`cummin`, :func:`max`.
+
     References:
         ``torch.cummax``.
     """
@@ -147,6 +159,9 @@ def cummin(input: Tensor, dim: int, *, mask: Tensor | None = None) -> torch.retu
         torch.return_types.cummin(
         values=tensor([3, 0, 1]),
         indices=tensor([0, 0, 2]))
+
+    See also:
+        :func:`cummax`, :func:`min`.
 
     References:
         ``torch.cummin``.

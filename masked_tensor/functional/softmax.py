@@ -44,6 +44,9 @@ def softmax(
         tensor([[0.1192, 0.0000, 0.8808],
                 [0.0000, 0.0000, 0.0000]])
 
+    See also:
+        :func:`log_softmax`, :func:`softmin`.
+
     References:
         ``torch.softmax``, ``torch.masked.softmax``; ``mode`` as oneDNN's ``inf_as_zero``.
     """
@@ -78,6 +81,9 @@ def log_softmax(
         >>> mt.log_softmax(x, 0, mask=m)
         tensor([-0.6931,    -inf, -0.6931])
 
+    See also:
+        :func:`logsumexp`, :func:`softmax`, :func:`softmin`.
+
     References:
         ``torch.log_softmax``, ``torch.masked.log_softmax``.
     """
@@ -110,6 +116,9 @@ def softmin(
         >>> x, m = torch.tensor([1.0, -9.0, 1.0]), torch.tensor([True, False, True])
         >>> mt.softmin(x, 0, mask=m)
         tensor([0.5000, 0.0000, 0.5000])
+
+    See also:
+        :func:`softmax`, :func:`log_softmax`.
 
     References:
         ``torch.nn.functional.softmin``, ``torch.masked.softmin``.
@@ -155,6 +164,9 @@ def logaddexp(
         >>> x, m = torch.zeros(2), torch.tensor([True, False])
         >>> mt.logaddexp(x, x, input_mask=m)
         tensor([0.6931, 0.0000])
+
+    See also:
+        :func:`logsumexp`, :func:`logcumsumexp`.
 
     References:
         ``torch.logaddexp``, ``torch.masked.logaddexp``.

@@ -58,6 +58,9 @@ class balanced_batches(Sampler[list[int]]):
         >>> sorted(sorted(lengths[i] for i in batch) for batch in sampler)
         [[1, 5], [2, 4], [3, 3]]
 
+    See also:
+        :func:`collate`.
+
     References:
         Longest processing time first: Graham, "Bounds on multiprocessing timing anomalies" (1969).
     """

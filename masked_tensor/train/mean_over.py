@@ -93,6 +93,9 @@ class mean_over(MeanSetting):
         13.5
         >>> weight.grad  # -2 * (2 + 3 + 4 + 5) / 4
         tensor(-7.)
+
+    See also:
+        :func:`total`.
     """
 
     @names_arguments

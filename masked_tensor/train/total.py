@@ -36,6 +36,9 @@ def total(*losses: Tensor, weights: Sequence[float | Tensor] | None = None) -> T
         masked_tensor(--, valid=0/1)
         >>> mt.total(a, b, torch.tensor(4.0), weights=[1, 1, 0.5])
         masked_tensor(4.0000, valid=1/1)
+
+    See also:
+        :func:`mean_over`.
     """
     if not losses:
         raise ValueError("total needs a loss")

@@ -74,7 +74,7 @@ def from_lengths(
         [[[1.0, 1.0, 1.0]], [[None, None, 1.0]]]
 
     See also:
-        :func:`from_sequences`, :func:`from_attention_mask`.
+        :func:`from_sequences`, :func:`from_attention_mask`, :func:`lengths_to_mask`.
     """
     check_side(padding_side)
     pair = accepted_inputs.pair_of_input(padded)
@@ -132,6 +132,9 @@ def lengths_to_mask(lengths: Any, max_length: int | None = None) -> Tensor:
         tensor([[ True,  True, False],
                 [False, False, False],
                 [ True,  True,  True]])
+
+    See also:
+        :func:`from_lengths`, :func:`lengths`.
     """
     lengths = as_lengths(lengths)
     if lengths.dtype.is_floating_point or lengths.dtype.is_complex or lengths.dtype is torch.bool:
@@ -201,7 +204,7 @@ def from_sequences(
         True
 
     See also:
-        :func:`from_lengths`.
+        :func:`from_lengths`, :func:`pad_sequence`, :func:`collate`, :func:`from_nested`, :func:`unpad`.
     """
     if dim is not None and not isinstance(dim, int):
         raise TypeError(
@@ -283,6 +286,9 @@ def pad_sequence(
         masked_tensor([[1.0000, 0.0000],
                        [1.0000,     --]], valid=3/4)
 
+    See also:
+        :func:`from_sequences`, :func:`collate`.
+
     References:
         ``torch.nn.utils.rnn.pad_sequence``.
     """
@@ -337,6 +343,9 @@ def from_nested(
         >>> mt.from_nested(nested)
         masked_tensor([[1.0000, 1.0000],
                        [1.0000,     --]], valid=3/4)
+
+    See also:
+        :func:`from_sequences`, :func:`to_nested`.
 
     References:
         ``torch.nested``, ``torch.nn.utils.rnn.pad_packed_sequence``.

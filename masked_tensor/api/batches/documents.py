@@ -134,7 +134,7 @@ def document_mask(segment_ids: Any = None, *, position_ids: Any = None, is_causa
                  [0, 0, 1]]], dtype=torch.int32)
 
     See also:
-        :func:`from_documents`.
+        :func:`from_documents`, :func:`scaled_dot_product_attention`.
 
     References:
         ``transformers.masking_utils`` finds documents in ``position_ids`` in the same way.

@@ -61,6 +61,9 @@ def cat(tensors: Sequence[Any], dim: int = 0, *, padding_side: str = "right") ->
                        [1.0000,     --,     --],
                        [0.0000, 0.0000,     --]], valid=6/9)
 
+    See also:
+        :func:`join`.
+
     References:
         ``torch.cat``.
     """
@@ -143,6 +146,9 @@ def join(*batches: MaskedTensor, dim: int = 1, padding_side: str = "right") -> M
         >>> mt.join(a, b)
         masked_tensor([[1.0000, 1.0000, 0.0000,     --],
                        [1.0000, 0.0000, 0.0000, 0.0000]], valid=7/8)
+
+    See also:
+        :func:`cat`.
     """
     check_side(padding_side)
     if not batches:

@@ -78,6 +78,9 @@ def packed(
         (True, torch.Size([2, 3, 4]), 32.0)
         >>> x.packed(capacity=5).sum().item()
         16.0
+
+    See also:
+        :func:`unpacked`, :func:`flat`.
     """
     if type(x) is not MaskedTensor:
         raise errors.not_masked("packed", x)
@@ -254,6 +257,9 @@ def unpacked(x: MaskedTensor) -> MaskedTensor:
     Example:
         >>> mt.from_lengths(torch.ones(2, 3), [3, 1]).packed().unpacked().is_packed
         False
+
+    See also:
+        :func:`packed`.
     """
     if type(x) is not MaskedTensor:
         raise errors.not_masked("unpacked", x)

@@ -52,6 +52,9 @@ def lengths(x: MaskedTensor, dim: int = 1) -> Tensor:
     Example:
         >>> mt.masked_tensor([[1.0, 2.0], [3.0, None]]).lengths()
         tensor([2, 1])
+
+    See also:
+        :func:`unpad`, :func:`lengths_to_mask`.
     """
     x = with_known_lengths("lengths", x)
     stored = _stored_values(x, dim, "lengths", True)
@@ -97,6 +100,9 @@ def unpad(
     Example:
         >>> mt.masked_tensor([[1.0, 2.0], [None, 4.0]]).unpad()
         [tensor([1., 2.]), tensor([4.])]
+
+    See also:
+        :func:`from_sequences`, :func:`lengths`, :func:`to_nested`, :func:`to_packed_sequence`.
     """
     rows: Iterable[Tensor]
     x = with_known_lengths("unpad", x, "x.unpad(lengths=[...])") if lengths is None else x
@@ -175,6 +181,9 @@ def to_nested(
         >>> mt.masked_tensor([[1.0, 2.0], [3.0, None]]).to_nested().offsets()
         tensor([0, 2, 3])
 
+    See also:
+        :func:`from_nested`, :func:`to_packed_sequence`, :func:`unpad`.
+
     References:
         ``torch.nested.nested_tensor``.
     """
@@ -235,6 +244,9 @@ def to_packed_sequence(x: MaskedTensor, enforce_sorted: bool = True) -> PackedSe
     Example:
         >>> mt.masked_tensor([[1.0, 2.0], [3.0, None]]).to_packed_sequence().batch_sizes
         tensor([2, 1])
+
+    See also:
+        :func:`to_nested`, :func:`unpad`.
 
     References:
         ``torch.nn.utils.rnn.pack_sequence``.

@@ -68,6 +68,9 @@ def collate(
         {'x': masked_tensor([[1.0000, 1.0000],
                        [1.0000,     --]], valid=3/4), 'y': tensor([1, 0])}
 
+    See also:
+        :func:`from_sequences`, :func:`pad_sequence`, :func:`balanced_batches`.
+
     References:
         ``torch.utils.data.default_collate``.
     """

@@ -54,6 +54,9 @@ def flat(module: Module, on: bool = True, *, check: bool = True) -> Module:
         >>> y = model(mt.from_lengths(torch.randn(2, 5, 8), [5, 3]))
         >>> y.shape, y.is_packed, y.lengths()
         (torch.Size([2, 5, 8]), True, tensor([5, 3]))
+
+    See also:
+        :func:`packed`, :func:`from_flat`.
     """
     if not isinstance(module, nn.Module):
         raise TypeError(f"mt.flat takes a torch.nn.Module, got {type(module).__name__}")

@@ -169,6 +169,9 @@ def from_flat(values: Tensor, flat: FlatTokens) -> MaskedTensor:
         >>> y = mt.from_flat(torch.nn.Linear(4, 8)(flat.values), flat)
         >>> y.shape, y.is_packed, y.lengths()
         (torch.Size([2, 3, 8]), True, tensor([3, 1]))
+
+    See also:
+        :func:`flat`.
     """
     if not isinstance(flat, FlatTokens):
         raise TypeError(f"from_flat: flat must be what x.to_flat() gave, got {type(flat).__name__}")

@@ -65,6 +65,9 @@ def get_data(x: MaskedTensor) -> Tensor:
         >>> mt.masked_tensor([1.0, 2.0], [True, False]).get_data()
         tensor([1., 0.])
 
+    See also:
+        :func:`get_mask`.
+
     References:
         ``torch.masked.MaskedTensor.get_data``.
     """
@@ -101,6 +104,9 @@ def get_mask(x: MaskedTensor) -> Tensor:
     Example:
         >>> mt.masked_tensor([1.0, 2.0], [True, False]).get_mask()
         tensor([ True, False])
+
+    See also:
+        :func:`get_data`.
 
     References:
         ``torch.masked.MaskedTensor.get_mask``.
@@ -144,6 +150,9 @@ def filled(x: Tensor, value: "complex | Tensor | Sequence[Any] | numpy.ndarray[A
         >>> mt.masked_tensor([[1.0, None], [3.0, 5.0]]).filled(torch.tensor([7.0, 8.0]))
         tensor([[1., 8.],
                 [3., 5.]])
+
+    See also:
+        :func:`compressed`, :func:`masked_fill`, :func:`to_numpy_ma`.
 
     References:
         ``numpy.ma.filled``.
@@ -279,6 +288,9 @@ def compressed(x: MaskedTensor) -> Tensor:
         >>> mt.masked_tensor([1.0, 2.0, 3.0], [True, False, True]).compressed()
         tensor([1., 3.])
 
+    See also:
+        :func:`filled`, :func:`select_valid`, :func:`masked_select`.
+
     References:
         ``numpy.ma.compressed``.
     """
@@ -322,6 +334,9 @@ def count(
         >>> mt.count(torch.ones(2, 2), 0, mask=torch.tensor([True, False]))
         tensor([2, 0])
 
+    See also:
+        :func:`count_nonzero`.
+
     References:
         ``numpy.ma.count``.
     """
@@ -361,6 +376,9 @@ def to_numpy_ma(x: MaskedTensor) -> "numpy.ma.MaskedArray":
     Example:
         >>> print(mt.masked_tensor([1.0, 2.0], [True, False]).to_numpy_ma())
         [1.0 --]
+
+    See also:
+        :func:`filled`, :func:`to_arrow`.
 
     References:
         ``numpy.ma.MaskedArray``.

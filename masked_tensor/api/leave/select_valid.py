@@ -41,6 +41,9 @@ def select_valid(*tensors: Tensor, dim: int | None = None) -> tuple[Tensor, ...]
         >>> scores = mt.masked_tensor([[0.5, 0.5], [0.1, None]])
         >>> mt.select_valid(scores, torch.tensor([1, 0]), dim=1)
         (tensor([[0.5000, 0.5000]]), tensor([1]))
+
+    See also:
+        :func:`compressed`.
     """
     for x in tensors:
         if not isinstance(x, Tensor) or is_wrapped(x):

@@ -276,7 +276,7 @@ def masked_where(condition: Any, data: Any, *, dtype: torch.dtype | None = None)
         masked_tensor([1.0000, --, 3.0000], valid=2/3)
 
     See also:
-        :func:`masked_invalid`, :func:`masked_equal`.
+        :func:`masked_invalid`, :func:`masked_equal`, :func:`masked_fill`.
 
     References:
         ``numpy.ma.masked_where``.

@@ -55,6 +55,9 @@ def nll_loss(
         >>> mt.nll_loss(x, y, target_mask=m)
         tensor(0.6931)
 
+    See also:
+        :func:`cross_entropy`.
+
     References:
         ``torch.nn.functional.nll_loss``.
     """
@@ -124,6 +127,9 @@ def cross_entropy(
         >>> m = torch.tensor([True, True, False, False])
         >>> mt.cross_entropy(x, y.clamp(0), mask=m)
         tensor(0.6931)
+
+    See also:
+        :func:`nll_loss`, :func:`binary_cross_entropy_with_logits`, :func:`kl_div`.
 
     References:
         ``torch.nn.functional.cross_entropy``; issues 41508 and 70348 of pytorch/pytorch (NaN where everything is

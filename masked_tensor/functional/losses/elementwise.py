@@ -96,6 +96,9 @@ def mse_loss() -> Tensor:
         >>> mt.mse_loss(torch.zeros(2), mt.masked_tensor([1.0, None]), reduction="none")
         masked_tensor([1.0000, --], valid=1/2)
 
+    See also:
+        :func:`l1_loss`, :func:`huber_loss`, :func:`smooth_l1_loss`, :func:`gaussian_nll_loss`.
+
     References:
         ``torch.nn.functional.mse_loss``.
     """
@@ -126,6 +129,9 @@ def l1_loss() -> Tensor:
         >>> y, m = torch.tensor([1.0, 9.0]), torch.tensor([True, False])
         >>> mt.l1_loss(torch.zeros(2), y, target_mask=m)
         tensor(1.)
+
+    See also:
+        :func:`mse_loss`, :func:`huber_loss`, :func:`smooth_l1_loss`.
 
     References:
         ``torch.nn.functional.l1_loss``.
@@ -165,6 +171,9 @@ def smooth_l1_loss(
         >>> y, m = torch.tensor([1.0, 9.0]), torch.tensor([True, False])
         >>> mt.smooth_l1_loss(torch.zeros(2), y, target_mask=m)
         tensor(0.5000)
+
+    See also:
+        :func:`mse_loss`, :func:`l1_loss`, :func:`huber_loss`.
 
     References:
         ``torch.nn.functional.smooth_l1_loss``.
@@ -212,6 +221,9 @@ def huber_loss(
         >>> mt.huber_loss(torch.zeros(2), y, delta=0.5, target_mask=m)
         tensor(0.3750)
 
+    See also:
+        :func:`mse_loss`, :func:`l1_loss`, :func:`smooth_l1_loss`.
+
     References:
         ``torch.nn.functional.huber_loss``.
     """
@@ -253,6 +265,9 @@ def hinge_embedding_loss(
         >>> mt.hinge_embedding_loss(x, y, mask=torch.tensor([True, True, False]))
         tensor(0.6500)
 
+    See also:
+        :func:`cosine_embedding_loss`, :func:`soft_margin_loss`.
+
     References:
         ``torch.nn.functional.hinge_embedding_loss``.
     """
@@ -282,6 +297,9 @@ def soft_margin_loss() -> Tensor:
         >>> x, y = torch.tensor([0.0, 9.0]), torch.tensor([1.0, -1.0])
         >>> mt.soft_margin_loss(x, y, mask=torch.tensor([True, False]))
         tensor(0.6931)
+
+    See also:
+        :func:`hinge_embedding_loss`, :func:`binary_cross_entropy_with_logits`.
 
     References:
         ``torch.nn.functional.soft_margin_loss``.

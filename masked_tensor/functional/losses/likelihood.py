@@ -48,6 +48,9 @@ def binary_cross_entropy(
         >>> mt.binary_cross_entropy(torch.tensor([0.5, 0.5]), y, target_mask=m)
         tensor(0.6931)
 
+    See also:
+        :func:`binary_cross_entropy_with_logits`, :func:`kl_div`.
+
     References:
         ``torch.nn.functional.binary_cross_entropy``.
     """
@@ -91,6 +94,10 @@ def binary_cross_entropy_with_logits(
         >>> y, m = torch.tensor([1.0, 9.0]), torch.tensor([True, False])
         >>> mt.binary_cross_entropy_with_logits(torch.zeros(2), y, target_mask=m)
         tensor(0.6931)
+
+    See also:
+        :func:`cross_entropy`, :func:`binary_cross_entropy`, :func:`multilabel_soft_margin_loss`,
+        :func:`soft_margin_loss`.
 
     References:
         ``torch.nn.functional.binary_cross_entropy_with_logits``.
@@ -137,6 +144,9 @@ def kl_div(
         >>> m = torch.tensor([[True], [False]])
         >>> mt.kl_div(x, y, reduction="batchmean", target_mask=m)
         tensor(0.6931)
+
+    See also:
+        :func:`binary_cross_entropy`, :func:`cross_entropy`.
 
     References:
         ``torch.nn.functional.kl_div``.
@@ -198,6 +208,9 @@ def poisson_nll_loss(
         >>> mt.poisson_nll_loss(torch.zeros(2), y, target_mask=m)
         tensor(1.)
 
+    See also:
+        :func:`gaussian_nll_loss`.
+
     References:
         ``torch.nn.functional.poisson_nll_loss``.
     """
@@ -243,6 +256,9 @@ def gaussian_nll_loss(
         >>> y, m = torch.tensor([1.0, 9.0]), torch.tensor([True, False])
         >>> mt.gaussian_nll_loss(torch.zeros(2), y, torch.ones(2), target_mask=m)
         tensor(0.5000)
+
+    See also:
+        :func:`mse_loss`, :func:`poisson_nll_loss`, :func:`log_prob`.
 
     References:
         ``torch.nn.functional.gaussian_nll_loss``.

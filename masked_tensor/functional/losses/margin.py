@@ -62,6 +62,9 @@ def margin_ranking_loss() -> Tensor:
         >>> mt.margin_ranking_loss(a, b, y, mask=torch.tensor([True, False]))
         tensor(2.)
 
+    See also:
+        :func:`triplet_margin_loss`.
+
     References:
         ``torch.nn.functional.margin_ranking_loss``.
     """
@@ -97,6 +100,9 @@ def cosine_embedding_loss() -> Tensor:
         >>> m = torch.tensor([True, True, False])
         >>> mt.cosine_embedding_loss(a, b, torch.tensor([1.0]), mask=m)
         tensor(0.)
+
+    See also:
+        :func:`hinge_embedding_loss`.
 
     References:
         ``torch.nn.functional.cosine_embedding_loss``.
@@ -153,6 +159,9 @@ def triplet_margin_loss(
         >>> mt.triplet_margin_loss(a, p, n, margin=4.0, mask=m)
         tensor(2.)
 
+    See also:
+        :func:`margin_ranking_loss`.
+
     References:
         ``torch.nn.functional.triplet_margin_loss``; Balntas et al., Learning shallow convolutional feature descriptors
         with triplet losses, 2016 (``swap``).
@@ -203,6 +212,9 @@ def multi_margin_loss(
         >>> mt.multi_margin_loss(x, y, target_mask=torch.tensor([True, False]))
         tensor(0.2500)
 
+    See also:
+        :func:`multilabel_margin_loss`.
+
     References:
         ``torch.nn.functional.multi_margin_loss``.
     """
@@ -234,6 +246,9 @@ def multilabel_margin_loss() -> Tensor:
         >>> x, y = torch.tensor([0.5, 1.0, 9.0]), torch.tensor([1, -1, -1])
         >>> mt.multilabel_margin_loss(x, y, mask=torch.tensor([True, True, False]))
         tensor(0.2500)
+
+    See also:
+        :func:`multi_margin_loss`, :func:`multilabel_soft_margin_loss`.
 
     References:
         ``torch.nn.functional.multilabel_margin_loss``.
@@ -273,6 +288,9 @@ def multilabel_soft_margin_loss(
         >>> m = torch.tensor([[True, False]])
         >>> mt.multilabel_soft_margin_loss(x, y, target_mask=m)
         tensor(0.6931)
+
+    See also:
+        :func:`multilabel_margin_loss`, :func:`binary_cross_entropy_with_logits`.
 
     References:
         ``torch.nn.functional.multilabel_soft_margin_loss``.

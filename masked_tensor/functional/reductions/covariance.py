@@ -54,6 +54,9 @@ def cov(
         masked_tensor([[1.0000,     --],
                        [    --,     --]], valid=1/4)
 
+    See also:
+        :func:`corrcoef`.
+
     References:
         ``torch.cov``; ``pandas.DataFrame.cov(min_periods)``, where variables are columns.
     """
@@ -89,6 +92,9 @@ def corrcoef(
         >>> mt.corrcoef(x, mask=torch.tensor([True, True, True, False]))
         tensor([[1., 1.],
                 [1., 1.]])
+
+    See also:
+        :func:`cov`.
 
     References:
         ``torch.corrcoef``; ``pandas.DataFrame.corr(min_periods)``, where variables are columns.

@@ -49,6 +49,9 @@ def unique(
         >>> mt.unique(torch.tensor([3, 1, 3, 9]), mask=torch.tensor([True, True, True, False]))
         tensor([1, 3])
 
+    See also:
+        :func:`unique_consecutive`, :func:`mode`.
+
     References:
         ``torch.unique``.
     """
@@ -97,6 +100,9 @@ def unique_consecutive(
         >>> m = torch.tensor([True, True, False, True, True])
         >>> mt.unique_consecutive(torch.tensor([1, 1, 9, 1, 2]), mask=m)
         tensor([1, 2])
+
+    See also:
+        :func:`unique`.
 
     References:
         ``torch.unique_consecutive``.

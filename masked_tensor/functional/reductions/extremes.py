@@ -103,6 +103,9 @@ def argmax() -> Tensor:
         >>> mt.argmax(x, 0, mask=torch.tensor([False, True]))
         tensor(1)
 
+    See also:
+        :func:`max`, :func:`amax`, :func:`argmin`.
+
     References:
         ``torch.argmax``, ``torch.masked.argmax``.
     """
@@ -132,6 +135,9 @@ def argmin() -> Tensor:
     Example:
         >>> mt.argmin(torch.tensor([1, 5, 3]), 0, mask=torch.tensor([False, True, True]))
         tensor(2)
+
+    See also:
+        :func:`min`, :func:`amin`, :func:`argmax`.
 
     References:
         ``torch.argmin``, ``torch.masked.argmin``.
@@ -174,6 +180,9 @@ def max() -> Tensor | torch.return_types.max:
         values=tensor([3.]),
         indices=tensor([2]))
 
+    See also:
+        :func:`amax`, :func:`argmax`, :func:`min`, :func:`cummax`.
+
     References:
         ``torch.max``.
     """
@@ -213,6 +222,9 @@ def min() -> Tensor | torch.return_types.min:
         torch.return_types.min(
         values=tensor([2.]),
         indices=tensor([1]))
+
+    See also:
+        :func:`amin`, :func:`argmin`, :func:`max`, :func:`cummin`.
 
     References:
         ``torch.min``.

@@ -50,6 +50,9 @@ def any() -> Tensor:
         >>> mt.any(x > 1, 1, mask=m)
         tensor([ True, False])
 
+    See also:
+        :func:`all`, :func:`count_nonzero`.
+
     References:
         ``torch.any``.
     """
@@ -72,6 +75,9 @@ def all() -> Tensor:
         >>> m = torch.tensor([[True, False, True], [False, False, False]])
         >>> mt.all(x > 1, 1, mask=m)
         tensor([False,  True])
+
+    See also:
+        :func:`any`.
 
     References:
         ``torch.all``.
@@ -103,6 +109,9 @@ def count_nonzero(
         >>> m = torch.tensor([[True, False, True], [False, False, False]])
         >>> mt.count_nonzero(x, 1, mask=m)
         tensor([2, 0])
+
+    See also:
+        :func:`count`, :func:`any`.
 
     References:
         ``torch.count_nonzero``.

@@ -97,6 +97,9 @@ def var() -> Tensor:
         >>> mt.var(x, correction=0, mask=~x.isnan())
         tensor(2.2500)
 
+    See also:
+        :func:`std`, :func:`var_mean`.
+
     References:
         ``torch.var``, ``torch.masked.var``.
     """
@@ -125,6 +128,9 @@ def std() -> Tensor:
         >>> x = torch.tensor([1.0, float("nan"), 4.0])
         >>> mt.std(x, correction=0, mask=~x.isnan())
         tensor(1.5000)
+
+    See also:
+        :func:`var`, :func:`std_mean`.
 
     References:
         ``torch.std``, ``torch.masked.std``.
@@ -156,6 +162,9 @@ def var_mean() -> tuple[Tensor, Tensor]:
         >>> mt.var_mean(x, correction=0, mask=~x.isnan())
         (tensor(2.2500), tensor(2.5000))
 
+    See also:
+        :func:`var`.
+
     References:
         ``torch.var_mean``.
     """
@@ -185,6 +194,9 @@ def std_mean() -> tuple[Tensor, Tensor]:
         >>> x = torch.tensor([1.0, float("nan"), 4.0])
         >>> mt.std_mean(x, correction=0, mask=~x.isnan())
         (tensor(1.5000), tensor(2.5000))
+
+    See also:
+        :func:`std`.
 
     References:
         ``torch.std_mean``.
@@ -223,6 +235,9 @@ def norm(
     Example:
         >>> mt.norm(torch.tensor([3.0, 9.0, 4.0]), mask=torch.tensor([True, False, True]))
         tensor(5.)
+
+    See also:
+        :func:`dist`, :func:`normalize`.
 
     References:
         ``torch.linalg.vector_norm``, ``torch.masked.norm``.
@@ -265,6 +280,9 @@ def dist(
         >>> x, y = torch.tensor([1.0, 2.0]), torch.tensor([4.0, 9.0])
         >>> mt.dist(x, y, mask=torch.tensor([True, False]))
         tensor(3.)
+
+    See also:
+        :func:`norm`.
 
     References:
         ``torch.dist``.

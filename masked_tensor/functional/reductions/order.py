@@ -127,6 +127,9 @@ def median() -> Tensor | torch.return_types.median:
         >>> mt.median(torch.tensor([5.0, 1.0, 9.0, 3.0]), 0, mask=m).indices
         tensor(3)
 
+    See also:
+        :func:`mean`, :func:`nanmedian`, :func:`quantile`.
+
     References:
         ``torch.median``, ``torch.masked.median``.
     """
@@ -158,6 +161,9 @@ def nanmedian() -> Tensor | torch.return_types.nanmedian:
         >>> x = torch.tensor([5.0, float("nan"), 9.0])
         >>> mt.nanmedian(x, mask=torch.tensor([True, True, False]))
         tensor(5.)
+
+    See also:
+        :func:`median`, :func:`quantile`.
 
     References:
         ``torch.nanmedian``.
@@ -199,6 +205,9 @@ def mode(
         torch.return_types.mode(
         values=tensor(2),
         indices=tensor(2))
+
+    See also:
+        :func:`unique`.
 
     References:
         ``torch.mode``.
@@ -263,6 +272,9 @@ def quantile() -> Tensor:
         >>> mt.quantile(x, 0.5, weights=torch.tensor([1.0, 1.0, 3.0, 9.0]), mask=m)
         tensor(4.)
 
+    See also:
+        :func:`median`, :func:`nanmedian`, :func:`nanquantile`, :func:`rankdata`.
+
     References:
         ``torch.quantile``; with weights ``numpy.quantile(method="inverted_cdf")``.
     """
@@ -307,6 +319,9 @@ def nanquantile() -> Tensor:
         >>> m = torch.tensor([True, True, True, False])
         >>> mt.nanquantile(x, 0.5, mask=m)
         tensor(2.)
+
+    See also:
+        :func:`quantile`.
 
     References:
         ``torch.nanquantile``; with weights ``numpy.nanquantile(method="inverted_cdf")``.

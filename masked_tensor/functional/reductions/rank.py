@@ -45,6 +45,9 @@ def rankdata(input: Tensor, method: Ties = "average", *, dim: int | None = None,
         >>> mt.rankdata(torch.tensor([30, 20, 10, 30]), "min")
         tensor([3, 2, 1, 3])
 
+    See also:
+        :func:`quantile`.
+
     References:
         ``scipy.stats.rankdata``, ``scipy.stats.mstats.rankdata``; unlike there, ranks of all entries keep ``input``'s
         shape.

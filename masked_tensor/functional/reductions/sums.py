@@ -55,6 +55,9 @@ def sum() -> Tensor:
         >>> mt.sum(mt.masked_tensor(x, m), 1)
         masked_tensor([-4.0000, --], valid=1/2)
 
+    See also:
+        :func:`nansum`, :func:`cumsum`, :func:`mean`.
+
     References:
         ``torch.sum``, ``torch.masked.sum``; ``min_count`` as in ``pandas.DataFrame.sum``.
     """
@@ -78,6 +81,9 @@ def prod() -> Tensor:
         >>> m = torch.tensor([[True, False, True], [False, False, False]])
         >>> mt.prod(x, 1, mask=m)
         tensor([3., 1.])
+
+    See also:
+        :func:`cumprod`.
 
     References:
         ``torch.prod``, ``torch.masked.prod``; ``min_count`` as in ``pandas.DataFrame.prod``.
@@ -107,6 +113,9 @@ def mean() -> Tensor:
         >>> mt.mean(x, 1, mask=m)
         tensor([2., nan])
 
+    See also:
+        :func:`sum`, :func:`nanmean`, :func:`average`, :func:`median`.
+
     References:
         ``torch.mean``, ``torch.masked.mean``.
     """
@@ -134,6 +143,9 @@ def amax() -> Tensor:
         >>> m = torch.tensor([[True, False, True], [False, False, False]])
         >>> mt.amax(x, 1, mask=m)
         tensor([3., -inf])
+
+    See also:
+        :func:`amin`, :func:`aminmax`, :func:`max`, :func:`argmax`.
 
     References:
         ``torch.amax``, ``torch.masked.amax``.
@@ -163,6 +175,9 @@ def amin() -> Tensor:
         >>> mt.amin(x, 1, mask=m, fill_value=0)
         tensor([1., 0.])
 
+    See also:
+        :func:`amax`, :func:`aminmax`, :func:`min`, :func:`argmin`.
+
     References:
         ``torch.amin``, ``torch.masked.amin``.
     """
@@ -187,6 +202,9 @@ def logsumexp() -> Tensor:
         >>> m = torch.tensor([[True, False, True], [False, False, False]])
         >>> mt.logsumexp(x, 1, mask=m)
         tensor([3.1269,   -inf])
+
+    See also:
+        :func:`logcumsumexp`, :func:`logaddexp`, :func:`log_softmax`.
 
     References:
         ``torch.logsumexp``, ``torch.masked.logsumexp``.
@@ -214,6 +232,9 @@ def nansum() -> Tensor:
         >>> mt.nansum(x, mask=torch.tensor([True, True, False]))
         tensor(1.)
 
+    See also:
+        :func:`sum`.
+
     References:
         ``torch.nansum``.
     """
@@ -239,6 +260,9 @@ def nanmean() -> Tensor:
         >>> x = torch.tensor([1.0, float("nan"), 3.0, 8.0])
         >>> mt.nanmean(x, mask=torch.tensor([True, True, True, False]))
         tensor(2.)
+
+    See also:
+        :func:`mean`, :func:`average`.
 
     References:
         ``torch.nanmean``.
@@ -278,6 +302,9 @@ def aminmax(
         torch.return_types.aminmax(
         min=tensor(1.),
         max=tensor(3.))
+
+    See also:
+        :func:`amax`, :func:`amin`.
 
     References:
         ``torch.aminmax``.

@@ -54,6 +54,9 @@ def average(
         >>> mt.average(x, weights=torch.tensor([1.0, 5.0, 2.0]))
         masked_tensor(3.0000, valid=1/1)
 
+    See also:
+        :func:`mean`, :func:`nanmean`.
+
     References:
         ``numpy.ma.average``.
     """

@@ -111,7 +111,7 @@ def ffill() -> Tensor:
         masked_tensor([--, 1.0000, 1.0000, --, 5.0000], valid=3/5)
 
     See also:
-        :func:`bfill`, :func:`interpolate`.
+        :func:`bfill`, :func:`interpolate`, :func:`shift`.
 
     References:
         ``pandas.DataFrame.ffill``.
@@ -227,7 +227,7 @@ def interpolate(
         masked_tensor([--, 1.0000, 2.0000, 3.0000, 4.0000, 4.0000], valid=5/6)
 
     See also:
-        :func:`ffill`, :func:`bfill`.
+        :func:`ffill`, :func:`bfill`, :func:`shift`.
 
     References:
         ``pandas.DataFrame.interpolate``.
@@ -305,7 +305,7 @@ def shift(
         masked_tensor([--, --, 3.0000], valid=1/3)
 
     See also:
-        :func:`rolling`.
+        :func:`ffill`, :func:`rolling`, :func:`interpolate`.
 
     References:
         ``pandas.DataFrame.shift``.

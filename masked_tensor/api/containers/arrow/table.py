@@ -87,6 +87,9 @@ def to_arrow(x: Tensor, names: str | Sequence[str] | None = None) -> ArrowTable:
         >>> pyarrow.table(mt.to_arrow(x, ["a", "b"])).to_pydict()  # doctest: +SKIP
         {'a': [1.0, None], 'b': [2.0, 4.0]}
 
+    See also:
+        :func:`to_numpy_ma`.
+
     References:
         https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html
     """
