@@ -195,6 +195,19 @@ def test_every_parameter_is_described_and_nothing_else(name: str) -> None:
         assert text.endswith("."), parameter
 
 
+@every
+def test_defaults_are_those_of_the_code(name: str) -> None:
+    """A number, text or flag is told as ``Default: value.``; what None stands for is told in words."""
+    described = arguments(name)
+    for parameter, default in ((p.name, p.default) for p in parameters(NAMES[name]).values()):
+        text, kinds = described[parameter][1], (bool, int, float, str)
+        if isinstance(default, kinds) and default != "" and not isinstance(default, enum.Enum):
+            told = re.search(r"Default: (.+)\.$", text)
+            assert told, f"the default of {parameter}"
+            said = told[1].strip('`"')
+            assert said == str(default) if isinstance(default, str | bool) else repr(float(said)) == repr(float(default))
+
+
 def related(name: str) -> list[str]:
     """The names of a docstring's See also."""
     text = sections(name).get("See also", "")

@@ -290,7 +290,7 @@ def register_rule(
     Args:
         name (str): ``"namespace::op"`` for all overloads, or ``"namespace::op.overload"``.
         elementwise (bool, optional): Whether each entry of the result depends only on the entries at its position. The
-            rule then applies to sparse and packed tensors as well.
+            rule then applies to sparse and packed tensors as well. Default: False.
         sparse (StorageRule, optional): The rule for sparse masked tensors, such as
             :func:`~masked_tensor.extend.sparse_rule` returns. Without one, they raise UnsupportedOpError.
         packed (StorageRule or tuple of StorageRule, optional): The rule for packed masked tensors, such as
@@ -299,7 +299,7 @@ def register_rule(
         masked (sequence of str, optional): The parameters that may be masked; others raise UnsupportedOpError if they
             are. Default: all.
         batched (bool, optional): Whether ``vmap`` must call the operator once for each entry, because its rule means
-            more than those of the operators that it is composed of.
+            more than those of the operators that it is composed of. Default: False.
         **params (Any): Keyword arguments for the function.
 
     Returns:

@@ -1184,7 +1184,8 @@ class Methods(Tensor):
         Args:
             x (Tensor): A MaskedTensor of any shape, dtype and layout, or a plain tensor.
             value (number or Tensor, optional): One number, or a plain tensor broadcastable to ``x``, such as a mean for
-                each column, in a dtype that fits ``x``'s. A list, an array or a pandas Series is accepted as well.
+                each column, in a dtype that fits ``x``'s. A list, an array or a pandas Series is accepted as well. Default:
+                0.
 
         Returns:
             Tensor: A plain strided tensor of ``x``'s shape and dtype; a plain ``x`` itself.
@@ -1282,7 +1283,8 @@ class Methods(Tensor):
         Args:
             x (Tensor): A MaskedTensor of any shape, dtype and layout, or a plain tensor with a ``mask``.
             dim (int or tuple of int, optional): The dimensions to reduce; None reduces all.
-            keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well.
+            keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well. Default:
+                False.
             mask (Tensor, optional): True = valid; bool, broadcastable to ``x``, and combined with the mask of a
                 MaskedTensor. A strided ``x`` expands to a wider mask.
 
@@ -1344,7 +1346,7 @@ class Methods(Tensor):
         Args:
             x (MaskedTensor): A strided batch of sequences ``(B, T, ...)`` of any dtype, each one run of valid steps, padded
                 on either side; or packed with its lengths.
-            dim (int, optional): The time dimension.
+            dim (int, optional): The time dimension. Default: 1.
 
         Returns:
             Tensor: A plain int64 tensor of shape ``(B,)``.
@@ -1372,10 +1374,10 @@ class Methods(Tensor):
         Args:
             x (MaskedTensor): A strided batch of sequences ``(B, T, ...)`` of any dtype. Without ``lengths``, each is one
                 run of valid steps, padded on either side, unless ``x`` is packed with its lengths.
-            dim (int, optional): The time dimension.
+            dim (int, optional): The time dimension. Default: 1.
             lengths (Tensor or str, optional): The number of steps of each sequence: integers ``(B,)`` or a list of int;
                 ``"full"`` if there is no padding.
-            padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``.
+            padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``. Default: ``"right"``.
 
         Returns:
             list of Tensor: ``B`` tensors ``(T_i, ...)`` in ``x``'s dtype; masked if ``lengths`` are given or ``x`` was
@@ -1410,10 +1412,10 @@ class Methods(Tensor):
         Args:
             x (MaskedTensor): A strided batch of sequences ``(B, T, ...)`` of any dtype, each one run of valid steps, padded
                 on either side.
-            dim (int, optional): The time dimension.
+            dim (int, optional): The time dimension. Default: 1.
             lengths (Tensor or str, optional): The number of steps of each sequence: integers ``(B,)`` or a list of int;
                 ``"full"`` if there is no padding.
-            padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``.
+            padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``. Default: ``"right"``.
 
         Returns:
             Tensor: A nested tensor of shape ``(B, *, ...)`` in ``x``'s dtype.
@@ -1445,8 +1447,8 @@ class Methods(Tensor):
         Args:
             x (MaskedTensor): A strided batch of sequences ``(B, T, ...)`` of any dtype, each one run of valid steps, padded
                 on either side.
-            enforce_sorted (bool, optional): Require sequences in order of decreasing length, torch's default; False accepts
-                any order.
+            enforce_sorted (bool, optional): Require sequences in order of decreasing length; False accepts any order.
+                Default: True.
 
         Returns:
             PackedSequence: The sequences, in ``x``'s dtype.
@@ -1523,13 +1525,13 @@ class Methods(Tensor):
         Args:
             x (MaskedTensor): A strided tensor of two dimensions or more, such as ``(B, T, ...)``, of any dtype.
             dims (tuple of int, optional): The batch dimension and the time dimension. All features of a step with a valid
-                entry are stored.
+                entry are stored. Default: (0, 1).
             like (MaskedTensor, optional): A packed tensor of any dtype with ``x``'s shape in ``dims``. Its stored steps are
                 stored here, so that ops on both need no comparison.
             lengths (Tensor or str, optional): The number of steps of each sequence: integers ``(B,)`` or a list of int;
                 ``"full"`` if there is no padding. All of them are stored, even missing ones, and the result keeps them as
                 its :meth:`lengths`.
-            padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``.
+            padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``. Default: ``"right"``.
             capacity (int, optional): Store exactly this many steps: the valid ones, and masked ones for the rest. Sizes
                 then do not change from batch to batch, and compiled code may call it.
 

@@ -107,7 +107,7 @@ def read(values: Any, dtype: torch.dtype | None = None, device: Any = None, name
             library.
         dtype (torch.dtype, optional): The dtype of the data; by default their own.
         device (torch.device, optional): The device of data and mask.
-        name (str, optional): The name of ``values`` in errors.
+        name (str, optional): The name of ``values`` in errors. Default: ``"data"``.
 
     Returns:
         Pair: Plain tensors of one shape.

@@ -37,7 +37,8 @@ def all(input: T, dim: Dim=None, keepdim: bool=False, *, mask: Tensor | None=Non
         input (Tensor): Any shape, layout and dtype; plain or a MaskedTensor.
         dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` reduces all. ``axis`` is accepted
             as well.
-        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well.
+        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well. Default:
+            False.
         mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
             to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
         fill_value (number, optional): The value of a result with too few valid entries.
@@ -77,7 +78,8 @@ def amax(input: T, dim: Dim=None, keepdim: bool=False, *, dtype: torch.dtype | N
         input (Tensor): Any shape and layout, any dtype but complex; plain or a MaskedTensor.
         dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` reduces all. ``axis`` is accepted
             as well.
-        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well.
+        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well. Default:
+            False.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
         mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
             to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
@@ -119,7 +121,8 @@ def amin(input: T, dim: Dim=None, keepdim: bool=False, *, dtype: torch.dtype | N
         input (Tensor): Any shape and layout, any dtype but complex; plain or a MaskedTensor.
         dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` reduces all. ``axis`` is accepted
             as well.
-        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well.
+        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well. Default:
+            False.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
         mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
             to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
@@ -162,7 +165,8 @@ def aminmax(input: MaskedTensor, dim: Dim=None, *, keepdim: bool=False, mask: Te
         input (Tensor): Any shape and layout, any dtype but complex; plain or a MaskedTensor.
         dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` reduces all. ``axis`` is accepted
             as well.
-        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well.
+        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well. Default:
+            False.
         mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
             to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
         fill_value (number, optional): The value of a result with too few valid entries.
@@ -207,7 +211,8 @@ def any(input: T, dim: Dim=None, keepdim: bool=False, *, mask: Tensor | None=Non
         input (Tensor): Any shape, layout and dtype; plain or a MaskedTensor.
         dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` reduces all. ``axis`` is accepted
             as well.
-        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well.
+        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well. Default:
+            False.
         mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
             to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
         fill_value (number, optional): The value of a result with too few valid entries.
@@ -246,7 +251,8 @@ def argmax(input: T, dim: int | None=None, keepdim: bool=False, *, mask: Tensor 
     Args:
         input (Tensor): Integer or floating point, of any shape and layout; plain or a MaskedTensor.
         dim (int, optional): The dimension to reduce; None reduces all. ``axis`` is accepted as well.
-        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well.
+        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well. Default:
+            False.
         mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
             to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
         fill_value (number, optional): The value of a result with too few valid entries.
@@ -286,7 +292,8 @@ def argmin(input: T, dim: int | None=None, keepdim: bool=False, *, mask: Tensor 
     Args:
         input (Tensor): Integer or floating point, of any shape and layout; plain or a MaskedTensor.
         dim (int, optional): The dimension to reduce; None reduces all. ``axis`` is accepted as well.
-        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well.
+        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well. Default:
+            False.
         mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
             to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
         fill_value (number, optional): The value of a result with too few valid entries.
@@ -328,7 +335,7 @@ def average(input: T, dim: Dim=None, weights: Tensor | None=None, *, keepdim: bo
         dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` reduces all.
         weights (Tensor, optional): Any dtype, broadcastable to ``input``, or 1-D with one entry per position along
             ``dim``; plain or a MaskedTensor.
-        keepdim (bool, optional): Keep the reduced dimensions with size 1.
+        keepdim (bool, optional): Keep the reduced dimensions with size 1. Default: False.
         mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
             to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
         fill_value (number, optional): The value of a result without a valid entry.
@@ -373,8 +380,8 @@ def batch_norm(input: T, running_mean: Tensor | None, running_var: Tensor | None
         bias (Tensor, optional): ``(C,)``, in ``input``'s dtype, plain: added to the result.
         training (bool, optional): Normalize with the statistics of ``input``; False uses the running statistics.
             Default: False.
-        momentum (float, optional): The weight of new statistics in the running ones.
-        eps (float, optional): Added to the variance for numerical stability.
+        momentum (float, optional): The weight of new statistics in the running ones. Default: 0.1.
+        eps (float, optional): Added to the variance for numerical stability. Default: 1e-5.
         mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
             to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
 
@@ -419,7 +426,7 @@ def bfill(input: T, dim: int | None=None, *, lengths: Lengths=None, padding_side
         lengths (Tensor or str, optional): The number of steps of each sequence: integers ``(B,)`` or a list of int;
             ``"full"`` if there is no padding. Required for masked input unless ``dim`` is 0 and there are at most two
             dimensions; the batch dimension is 0, or 1 if ``dim`` is 0.
-        padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``.
+        padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``. Default: ``"right"``.
         limit (int, optional): The largest number of steps that a value is carried. Default: no limit.
         limit_area (str, optional): ``"inside"`` fills only between valid entries, ``"outside"`` only before the first.
             Default: both.
@@ -467,7 +474,7 @@ def binary_cross_entropy(input: MaskedTensor, target: Tensor, weight: Tensor | N
         weight (Tensor, optional): Broadcastable to ``input``, in its dtype: multiplies the loss of each entry. A mean
             is divided by the number of valid entries, as in torch.
         reduction (str, optional): ``"mean"`` divides the sum by the number of valid entries, ``"sum"`` does not,
-            ``"none"`` returns the loss of each entry.
+            ``"none"`` returns the loss of each entry. Default: ``"mean"``.
         mask (Tensor, optional): True = valid entry of ``input``; bool, of any layout, broadcastable to it.
         target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
         fill_value (number, optional): The loss if no entry is valid; by default NaN for a mean and 0 for a sum.
@@ -513,7 +520,7 @@ def binary_cross_entropy_with_logits(input: MaskedTensor, target: Tensor, weight
         pos_weight (Tensor, optional): Broadcastable to ``input``, in its dtype: multiplies the loss of positive
             targets.
         reduction (str, optional): ``"mean"`` divides the sum by the number of valid entries, ``"sum"`` does not,
-            ``"none"`` returns the loss of each entry.
+            ``"none"`` returns the loss of each entry. Default: ``"mean"``.
         mask (Tensor, optional): True = valid entry of ``input``; bool, of any layout, broadcastable to it.
         target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
         fill_value (number, optional): The loss if no entry is valid; by default NaN for a mean and 0 for a sum.
@@ -596,9 +603,9 @@ def cosine_embedding_loss(input1: MaskedTensor, input2: Tensor, target: Tensor, 
         input2 (Tensor): ``(N, D)`` or ``(D,)``, floating point; plain or a MaskedTensor.
         target (Tensor): 1 for similar vectors, -1 for dissimilar ones: ``(N,)`` or 0-d, of any dtype; plain or a
             MaskedTensor.
-        margin (float, optional): The largest cosine of dissimilar vectors that is not penalized.
+        margin (float, optional): The largest cosine of dissimilar vectors that is not penalized. Default: 0.0.
         reduction (str, optional): ``"mean"`` divides the sum by the number of valid pairs, ``"sum"`` does not,
-            ``"none"`` returns the loss of each pair.
+            ``"none"`` returns the loss of each pair. Default: ``"mean"``.
         mask (Tensor, optional): True = valid entry of ``input1``; bool, of any layout, broadcastable to it.
         target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
         fill_value (number, optional): The loss if no entry is valid; by default NaN for a mean and 0 for a sum.
@@ -642,7 +649,8 @@ def count_nonzero(input: T, dim: Dim=None, *, keepdim: bool=False, mask: Tensor 
         input (Tensor): Any shape, layout and dtype; plain or a MaskedTensor.
         dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` reduces all. ``axis`` is accepted
             as well.
-        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well.
+        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well. Default:
+            False.
         mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
             to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
         fill_value (number, optional): The value of a result with too few valid entries.
@@ -680,7 +688,7 @@ def cov(input: T, *, correction: int=1, fweights: Tensor | None=None, aweights: 
 
     Args:
         input (Tensor): ``(V, N)``, a row for each variable, or ``(N,)``; any dtype; plain or a MaskedTensor.
-        correction (int, optional): Subtracted from the number of observations in the divisor: 1 or 0.
+        correction (int, optional): Subtracted from the number of observations in the divisor: 1 or 0. Default: 1.
         fweights (Tensor, optional): How often each observation was made: integers ``(N,)``; plain or a MaskedTensor.
             Observations with a masked weight are left out.
         aweights (Tensor, optional): The importance of each observation: floating point ``(N,)``; plain or a
@@ -734,7 +742,7 @@ def cross_entropy(input: MaskedTensor, target: Tensor, weight: Tensor | None=Non
         label_smoothing (float, optional): The share of the target that is distributed evenly over all classes. Default:
             0.0.
         reduction (str, optional): ``"mean"`` divides the sum by the weights of the targets that count, ``"sum"`` does
-            not, ``"none"`` returns the loss of each target.
+            not, ``"none"`` returns the loss of each target. Default: ``"mean"``.
         mask (Tensor, optional): True = valid entry of ``input``; bool, of any layout, broadcastable to it.
         target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
         fill_value (number, optional): The loss if no entry is valid; by default NaN for a mean and 0 for a sum.
@@ -927,7 +935,7 @@ def dist(input: MaskedTensor, other: Tensor, p: float=2, *, mask: Tensor | None=
         input (Tensor): Floating point or complex, of any shape and layout; plain or a MaskedTensor.
         other (Tensor): Floating point or complex, broadcastable to ``input``, or of its shape if one of them is sparse;
             plain or a MaskedTensor.
-        p (float, optional): The order of the norm.
+        p (float, optional): The order of the norm. Default: 2.
         mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
             to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
         fill_value (number, optional): The value of a result without a valid entry.
@@ -973,7 +981,7 @@ def ffill(input: T, dim: int | None=None, *, lengths: Lengths=None, padding_side
         lengths (Tensor or str, optional): The number of steps of each sequence: integers ``(B,)`` or a list of int;
             ``"full"`` if there is no padding. Required for masked input unless ``dim`` is 0 and there are at most two
             dimensions; the batch dimension is 0, or 1 if ``dim`` is 0.
-        padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``.
+        padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``. Default: ``"right"``.
         limit (int, optional): The largest number of steps that a value is carried. Default: no limit.
         limit_area (str, optional): ``"inside"`` fills only between valid entries, ``"outside"`` only after the last.
             Default: both.
@@ -1020,10 +1028,10 @@ def gaussian_nll_loss(input: MaskedTensor, target: Tensor, var: float | Tensor, 
         target (Tensor): Floating point, broadcastable to ``input``; plain or a MaskedTensor.
         var (Tensor): Variances, floating point, broadcastable to ``input`` or one for each index of all dimensions but
             the last; or a float.
-        full (bool, optional): Add ``0.5 * log(2 * pi)``.
-        eps (float, optional): The smallest variance, for numerical stability.
+        full (bool, optional): Add ``0.5 * log(2 * pi)``. Default: False.
+        eps (float, optional): The smallest variance, for numerical stability. Default: 1e-6.
         reduction (str, optional): ``"mean"`` divides the sum by the number of valid entries, ``"sum"`` does not,
-            ``"none"`` returns the loss of each entry.
+            ``"none"`` returns the loss of each entry. Default: ``"mean"``.
         mask (Tensor, optional): True = valid entry of ``input``; bool, of any layout, broadcastable to it.
         target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
         fill_value (number, optional): The loss if no entry is valid; by default NaN for a mean and 0 for a sum.
@@ -1068,7 +1076,7 @@ def group_norm(input: T, num_groups: int, weight: Tensor | None=None, bias: Tens
         num_groups (int): The number of groups, a divisor of ``C``.
         weight (Tensor, optional): ``(C,)``, in ``input``'s dtype, plain: multiplies the result.
         bias (Tensor, optional): ``(C,)``, in ``input``'s dtype, plain: added to the result.
-        eps (float, optional): Added to the variance for numerical stability.
+        eps (float, optional): Added to the variance for numerical stability. Default: 1e-5.
         mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
             to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
 
@@ -1104,9 +1112,9 @@ def hinge_embedding_loss(input: MaskedTensor, target: Tensor, margin: float=1.0,
     Args:
         input (Tensor): Floating point, of any shape; plain or a MaskedTensor.
         target (Tensor): 1 or -1, of any dtype, broadcastable to ``input``; plain or a MaskedTensor.
-        margin (float, optional): The smallest distance of dissimilar pairs that is not penalized.
+        margin (float, optional): The smallest distance of dissimilar pairs that is not penalized. Default: 1.0.
         reduction (str, optional): ``"mean"`` divides the sum by the number of valid entries, ``"sum"`` does not,
-            ``"none"`` returns the loss of each entry.
+            ``"none"`` returns the loss of each entry. Default: ``"mean"``.
         mask (Tensor, optional): True = valid entry of ``input``; bool, of any layout, broadcastable to it.
         target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
         fill_value (number, optional): The loss if no entry is valid; by default NaN for a mean and 0 for a sum.
@@ -1149,8 +1157,8 @@ def huber_loss(input: MaskedTensor, target: Tensor, reduction: str='mean', delta
         input (Tensor): Floating point, of any shape; plain or a MaskedTensor.
         target (Tensor): Floating point, broadcastable to ``input``; plain or a MaskedTensor.
         reduction (str, optional): ``"mean"`` divides the sum by the number of valid entries, ``"sum"`` does not,
-            ``"none"`` returns the loss of each entry.
-        delta (float, optional): Where the squared part ends.
+            ``"none"`` returns the loss of each entry. Default: ``"mean"``.
+        delta (float, optional): Where the squared part ends. Default: 1.0.
         weight (Tensor, optional): Broadcastable to ``input``, in its dtype: multiplies the loss of each entry. A mean
             is divided by the sum of the weights of valid entries.
         mask (Tensor, optional): True = valid entry of ``input``; bool, of any layout, broadcastable to it.
@@ -1196,9 +1204,9 @@ def instance_norm(input: T, running_mean: Tensor | None=None, running_var: Tenso
         running_var (Tensor, optional): ``(C,)``, in ``input``'s dtype; updated in place.
         weight (Tensor, optional): ``(C,)``, in ``input``'s dtype, plain: multiplies the result.
         bias (Tensor, optional): ``(C,)``, in ``input``'s dtype, plain: added to the result.
-        use_input_stats (bool, optional): False normalizes with the running statistics.
-        momentum (float, optional): The weight of new statistics in the running ones.
-        eps (float, optional): Added to the variance for numerical stability.
+        use_input_stats (bool, optional): False normalizes with the running statistics. Default: True.
+        momentum (float, optional): The weight of new statistics in the running ones. Default: 0.1.
+        eps (float, optional): Added to the variance for numerical stability. Default: 1e-5.
         mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
             to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
 
@@ -1238,15 +1246,16 @@ def interpolate(input: T, dim: int | None=None, *, lengths: Lengths=None, paddin
         lengths (Tensor or str, optional): The number of steps of each sequence: integers ``(B,)`` or a list of int;
             ``"full"`` if there is no padding. Required for masked input unless ``dim`` is 0 and there are at most two
             dimensions; the batch dimension is 0, or 1 if ``dim`` is 0.
-        padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``.
+        padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``. Default: ``"right"``.
         method (str, optional): ``"linear"`` weighs both neighbours by distance, and repeats the last valid entry beyond
             it. ``"nearest"`` takes the nearer neighbour, or the earlier of two, and fills only between valid entries.
+            Default: ``"linear"``.
         index (Tensor, optional): The time of each entry, strictly rising: ``(T,)``, or ``(B, T)`` for each sequence
             (``(T, B)`` if ``dim`` is 0), any real dtype; by default entries are one step apart. Times past the end of a
             sequence are ignored and may be masked.
         limit (int, optional): The largest number of consecutive entries to fill. Default: no limit.
         limit_direction (str, optional): The direction in which ``limit`` counts and in which the edges are filled:
-            ``"forward"``, ``"backward"`` or ``"both"``.
+            ``"forward"``, ``"backward"`` or ``"both"``. Default: ``"forward"``.
         limit_area (str, optional): ``"inside"`` fills only between valid entries, ``"outside"`` only beyond them.
             Default: both.
         max_gap (int, optional): Leave gaps, including those at the edges, of more than this many masked entries
@@ -1296,7 +1305,7 @@ def kl_div(input: MaskedTensor, target: Tensor, *, log_target: bool=False, reduc
         log_target (bool, optional): Whether ``target`` is a log-probability as well. Default: False.
         reduction (str, optional): ``"mean"`` divides the sum by the number of valid entries, ``"batchmean"`` by the
             number of indices of the first dimension with a valid entry, ``"sum"`` does not, ``"none"`` returns the loss
-            of each entry.
+            of each entry. Default: ``"mean"``.
         mask (Tensor, optional): True = valid entry of ``input``; bool, of any layout, broadcastable to it.
         target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
         fill_value (number, optional): The loss if no entry is valid; by default NaN for a mean and 0 for a sum.
@@ -1343,7 +1352,7 @@ def l1_loss(input: MaskedTensor, target: Tensor, *, weight: Tensor | None=None, 
         weight (Tensor, optional): Broadcastable to ``input``, in its dtype: multiplies the loss of each entry. A mean
             is divided by the sum of the weights of valid entries.
         reduction (str, optional): ``"mean"`` divides the sum by the number of valid entries, ``"sum"`` does not,
-            ``"none"`` returns the loss of each entry.
+            ``"none"`` returns the loss of each entry. Default: ``"mean"``.
         mask (Tensor, optional): True = valid entry of ``input``; bool, of any layout, broadcastable to it.
         target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
         fill_value (number, optional): The loss if no entry is valid; by default NaN for a mean and 0 for a sum.
@@ -1386,7 +1395,7 @@ def layer_norm(input: T, normalized_shape: Sequence[int], weight: Tensor | None=
         normalized_shape (tuple of int): The last dimensions of ``input``.
         weight (Tensor, optional): Shape ``normalized_shape``, in ``input``'s dtype: multiplies the result.
         bias (Tensor, optional): Shape ``normalized_shape``, in ``input``'s dtype: added to the result.
-        eps (float, optional): Added to the variance for numerical stability.
+        eps (float, optional): Added to the variance for numerical stability. Default: 1e-5.
         mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
             to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
 
@@ -1421,9 +1430,9 @@ def local_response_norm(input: T, size: int, alpha: float=0.0001, beta: float=0.
     Args:
         input (Tensor): ``(N, C, *)``, floating point, of any layout; plain or a MaskedTensor.
         size (int): The number of neighbouring channels.
-        alpha (float, optional): The factor of the mean.
-        beta (float, optional): The exponent.
-        k (float, optional): Added to the scaled mean.
+        alpha (float, optional): The factor of the mean. Default: 0.0001.
+        beta (float, optional): The exponent. Default: 0.75.
+        k (float, optional): Added to the scaled mean. Default: 1.0.
         mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
             to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
 
@@ -1507,7 +1516,7 @@ def log_softmax(input: T, dim: int, dtype: torch.dtype | None=None, *, mask: Ten
             to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
         mode (str, optional): The result of a slice without a finite valid entry. ``"safe"``: 0 with gradient 0 if no
             entry is valid, NaN if all valid entries are -inf, as in torch. ``"inf_as_zero"``: 0 in both cases, as in
-            torch's ``_safe_softmax``. ``"none"``: NaN in both cases.
+            torch's ``_safe_softmax``. ``"none"``: NaN in both cases. Default: ``"safe"``.
 
     Returns:
         Tensor: ``input``'s shape, layout and dtype, -inf where it is masked. A MaskedTensor if ``input`` is one.
@@ -1613,7 +1622,8 @@ def logsumexp(input: T, dim: Dim=None, keepdim: bool=False, *, dtype: torch.dtyp
         input (Tensor): Any shape, layout and dtype; plain or a MaskedTensor.
         dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` reduces all. ``axis`` is accepted
             as well.
-        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well.
+        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well. Default:
+            False.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
         mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
             to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
@@ -1656,9 +1666,9 @@ def margin_ranking_loss(input1: MaskedTensor, input2: Tensor, target: Tensor, ma
         input2 (Tensor): Floating point, broadcastable to ``input1``; plain or a MaskedTensor.
         target (Tensor): 1 where ``input1`` should be larger, -1 where ``input2`` should, of any dtype, broadcastable to
             ``input1``; plain or a MaskedTensor.
-        margin (float, optional): The smallest difference that is not penalized.
+        margin (float, optional): The smallest difference that is not penalized. Default: 0.0.
         reduction (str, optional): ``"mean"`` divides the sum by the number of valid entries, ``"sum"`` does not,
-            ``"none"`` returns the loss of each entry.
+            ``"none"`` returns the loss of each entry. Default: ``"mean"``.
         mask (Tensor, optional): True = valid entry of ``input1``; bool, of any layout, broadcastable to it.
         target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
         fill_value (number, optional): The loss if no entry is valid; by default NaN for a mean and 0 for a sum.
@@ -1893,7 +1903,7 @@ def max(input: T, dim: None=None, keepdim: bool=False, *, mask: Tensor | None=No
         dim (int or Tensor, optional): The dimension to reduce; None reduces all. A tensor of any shape and dtype in its
             place is ``other``. ``axis`` is accepted as well.
         keepdim (bool, optional): Keep the reduced dimension with size 1; requires ``dim``. ``keepdims`` is accepted as
-            well.
+            well. Default: False.
         other (Tensor, optional): Any dtype but complex, strided, broadcastable to ``input``; plain or a MaskedTensor.
         mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
             to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
@@ -1948,7 +1958,8 @@ def mean(input: T, dim: Dim=None, keepdim: bool=False, *, dtype: torch.dtype | N
         input (Tensor): Floating point or complex, of any shape and layout; plain or a MaskedTensor.
         dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` reduces all. ``axis`` is accepted
             as well.
-        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well.
+        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well. Default:
+            False.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
         mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
             to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
@@ -1992,7 +2003,8 @@ def median(input: T, dim: None=None, keepdim: bool=False, *, dtype: torch.dtype 
     Args:
         input (Tensor): Integer or floating point, of any shape and layout; plain or a MaskedTensor.
         dim (int or tuple of int, optional): The dimensions to reduce; None reduces all. ``axis`` is accepted as well.
-        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well.
+        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well. Default:
+            False.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
         mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
             to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
@@ -2044,7 +2056,7 @@ def min(input: T, dim: None=None, keepdim: bool=False, *, mask: Tensor | None=No
         dim (int or Tensor, optional): The dimension to reduce; None reduces all. A tensor of any shape and dtype in its
             place is ``other``. ``axis`` is accepted as well.
         keepdim (bool, optional): Keep the reduced dimension with size 1; requires ``dim``. ``keepdims`` is accepted as
-            well.
+            well. Default: False.
         other (Tensor, optional): Any dtype but complex, strided, broadcastable to ``input``; plain or a MaskedTensor.
         mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
             to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
@@ -2100,7 +2112,9 @@ def mode(input: MaskedTensor, dim: Dim=-1, keepdim: bool=False, *, mask: Tensor 
     Args:
         input (Tensor): Any shape and layout, any dtype but complex; plain or a MaskedTensor.
         dim (int or tuple of int, optional): The dimensions to reduce; None reduces all. ``axis`` is accepted as well.
-        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well.
+            Default: -1.
+        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well. Default:
+            False.
         mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
             to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
         fill_value (number, optional): The value of a result with too few valid entries. Its index is 0 for a plain
@@ -2149,7 +2163,7 @@ def mse_loss(input: MaskedTensor, target: Tensor, *, weight: Tensor | None=None,
         weight (Tensor, optional): Broadcastable to ``input``, in its dtype: multiplies the loss of each entry. A mean
             is divided by the sum of the weights of valid entries.
         reduction (str, optional): ``"mean"`` divides the sum by the number of valid entries, ``"sum"`` does not,
-            ``"none"`` returns the loss of each entry.
+            ``"none"`` returns the loss of each entry. Default: ``"mean"``.
         mask (Tensor, optional): True = valid entry of ``input``; bool, of any layout, broadcastable to it.
         target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
         fill_value (number, optional): The loss if no entry is valid; by default NaN for a mean and 0 for a sum.
@@ -2193,11 +2207,11 @@ def multi_margin_loss(input: MaskedTensor, target: Tensor, p: int=1, margin: flo
     Args:
         input (Tensor): Scores ``(N, C)`` or ``(C,)``, floating point; plain or a MaskedTensor.
         target (Tensor): Classes, int64: ``(N,)`` or 0-d; plain or a MaskedTensor.
-        p (int, optional): The exponent, 1 or 2.
-        margin (float, optional): The margin by which the score of the target should be larger.
+        p (int, optional): The exponent, 1 or 2. Default: 1.
+        margin (float, optional): The margin by which the score of the target should be larger. Default: 1.0.
         weight (Tensor, optional): ``(C,)``, in ``input``'s dtype: multiplies the terms of each target class.
         reduction (str, optional): ``"mean"`` divides the sum by the number of valid samples, ``"sum"`` does not,
-            ``"none"`` returns the loss of each sample.
+            ``"none"`` returns the loss of each sample. Default: ``"mean"``.
         mask (Tensor, optional): True = valid entry of ``input``; bool, of any layout, broadcastable to it.
         target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
         fill_value (number, optional): The loss if no entry is valid; by default NaN for a mean and 0 for a sum.
@@ -2240,7 +2254,7 @@ def multilabel_margin_loss(input: MaskedTensor, target: Tensor, *, reduction: st
         input (Tensor): Scores ``(N, C)`` or ``(C,)``, floating point; plain or a MaskedTensor.
         target (Tensor): Lists of classes, int64, of ``input``'s shape, each ended by -1; plain or a MaskedTensor.
         reduction (str, optional): ``"mean"`` divides the sum by the number of valid samples, ``"sum"`` does not,
-            ``"none"`` returns the loss of each sample.
+            ``"none"`` returns the loss of each sample. Default: ``"mean"``.
         mask (Tensor, optional): True = valid entry of ``input``; bool, of any layout, broadcastable to it.
         target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
         fill_value (number, optional): The loss if no entry is valid; by default NaN for a mean and 0 for a sum.
@@ -2281,7 +2295,7 @@ def multilabel_soft_margin_loss(input: MaskedTensor, target: Tensor, weight: Ten
         target (Tensor): 0 or 1 for each class: ``(N, C)``, floating point; plain or a MaskedTensor.
         weight (Tensor, optional): ``(C,)``, in ``input``'s dtype: multiplies the loss of each class.
         reduction (str, optional): ``"mean"`` divides the sum by the number of valid samples, ``"sum"`` does not,
-            ``"none"`` returns the loss of each sample.
+            ``"none"`` returns the loss of each sample. Default: ``"mean"``.
         mask (Tensor, optional): True = valid entry of ``input``; bool, of any layout, broadcastable to it.
         target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
         fill_value (number, optional): The loss if no entry is valid; by default NaN for a mean and 0 for a sum.
@@ -2324,7 +2338,8 @@ def nanmean(input: T, dim: Dim=None, keepdim: bool=False, *, dtype: torch.dtype 
         input (Tensor): Floating point or complex, of any shape and layout; plain or a MaskedTensor.
         dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` reduces all. ``axis`` is accepted
             as well.
-        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well.
+        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well. Default:
+            False.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
         mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
             to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
@@ -2365,7 +2380,8 @@ def nanmedian(input: T, dim: None=None, keepdim: bool=False, *, dtype: torch.dty
     Args:
         input (Tensor): Integer or floating point, of any shape and layout; plain or a MaskedTensor.
         dim (int or tuple of int, optional): The dimensions to reduce; None reduces all. ``axis`` is accepted as well.
-        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well.
+        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well. Default:
+            False.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
         mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
             to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
@@ -2414,12 +2430,13 @@ def nanquantile(input: MaskedTensor, q: float | Sequence[float] | Tensor, dim: D
         input (Tensor): float32 or float64, of any shape and layout; plain or a MaskedTensor.
         q (float or Tensor): A number from 0 to 1, or several: a list, or a 0-d or 1-D tensor of ``input``'s dtype.
         dim (int or tuple of int, optional): The dimensions to reduce; None reduces all. ``axis`` is accepted as well.
-        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well.
+        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well. Default:
+            False.
         interpolation (str, optional): How to interpolate between two entries: ``"linear"``, ``"lower"``, ``"higher"``,
-            ``"midpoint"`` or ``"nearest"``.
+            ``"midpoint"`` or ``"nearest"``. Default: ``"linear"``.
         alphap (float, optional): With ``betap``, the plotting position: the k-th of n entries is the ``(k - alphap) /
-            (n + 1 - alphap - betap)`` quantile. 1 and 1 are torch's defaults, 0.4 and 0.4 scipy's.
-        betap (float, optional): The plotting position at the upper end, see ``alphap``.
+            (n + 1 - alphap - betap)`` quantile; scipy uses 0.4 for both. Default: 1.0.
+        betap (float, optional): The plotting position at the upper end, see ``alphap``. Default: 1.0.
         weights (Tensor, optional): Any real dtype, broadcastable to ``input``, or 1-D with one entry per position along
             ``dim``; plain or a MaskedTensor. The result is the smallest entry at which the cumulative weight reaches
             ``q`` of the total; masked weights and weights of 0 exclude their entries.
@@ -2469,7 +2486,8 @@ def nansum(input: T, dim: Dim=None, keepdim: bool=False, *, dtype: torch.dtype |
         input (Tensor): Any shape and layout, any dtype but complex; plain or a MaskedTensor.
         dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` reduces all. ``axis`` is accepted
             as well.
-        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well.
+        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well. Default:
+            False.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
         mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
             to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
@@ -2516,7 +2534,7 @@ def nll_loss(input: MaskedTensor, target: Tensor, weight: Tensor | None=None, *,
             divided by the sum of the weights of the targets that count.
         ignore_index (int, optional): A target value that does not count. Default: -100.
         reduction (str, optional): ``"mean"`` divides the sum by the weights of the targets that count, ``"sum"`` does
-            not, ``"none"`` returns the loss of each target.
+            not, ``"none"`` returns the loss of each target. Default: ``"mean"``.
         mask (Tensor, optional): True = valid entry of ``input``; bool, of any layout, broadcastable to it.
         target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
         fill_value (number, optional): The loss if no entry is valid; by default NaN for a mean and 0 for a sum.
@@ -2561,10 +2579,11 @@ def norm(input: T, ord: float | None=2.0, dim: Dim=None, keepdim: bool=False, *,
     Args:
         input (Tensor): Floating point or complex, of any shape and layout; plain or a MaskedTensor.
         ord (float, optional): The order. 0 counts the nonzero entries; inf and -inf are the largest and the smallest
-            ``abs(x)``.
+            ``abs(x)``. Default: 2.0.
         dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` reduces all. ``axis`` is accepted
             as well.
-        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well.
+        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well. Default:
+            False.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
         mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
             to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
@@ -2602,9 +2621,9 @@ def normalize(input: T, p: float=2.0, dim: int=1, eps: float=1e-12, *, dtype: to
 
     Args:
         input (Tensor): Floating point or complex, of any shape and layout; plain or a MaskedTensor.
-        p (float, optional): The order of the norm.
-        dim (int, optional): The dimension to compute along.
-        eps (float, optional): The smallest divisor.
+        p (float, optional): The order of the norm. Default: 2.0.
+        dim (int, optional): The dimension to compute along. Default: 1.
+        eps (float, optional): The smallest divisor. Default: 1e-12.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
         mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
             to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
@@ -2639,11 +2658,11 @@ def poisson_nll_loss(input: MaskedTensor, target: Tensor, log_input: bool=True, 
     Args:
         input (Tensor): Logarithms of rates, floating point, of any shape; plain or a MaskedTensor.
         target (Tensor): Floating point, broadcastable to ``input``; plain or a MaskedTensor.
-        log_input (bool, optional): False for the rate itself: ``input - target * log(input + eps)``.
-        full (bool, optional): Add Stirling's approximation of ``log(target!)``.
-        eps (float, optional): Added to the rate to keep the logarithm finite.
+        log_input (bool, optional): False for the rate itself: ``input - target * log(input + eps)``. Default: True.
+        full (bool, optional): Add Stirling's approximation of ``log(target!)``. Default: False.
+        eps (float, optional): Added to the rate to keep the logarithm finite. Default: 1e-8.
         reduction (str, optional): ``"mean"`` divides the sum by the number of valid entries, ``"sum"`` does not,
-            ``"none"`` returns the loss of each entry.
+            ``"none"`` returns the loss of each entry. Default: ``"mean"``.
         mask (Tensor, optional): True = valid entry of ``input``; bool, of any layout, broadcastable to it.
         target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
         fill_value (number, optional): The loss if no entry is valid; by default NaN for a mean and 0 for a sum.
@@ -2684,7 +2703,8 @@ def prod(input: T, dim: Dim=None, keepdim: bool=False, *, dtype: torch.dtype | N
         input (Tensor): Any shape, layout and dtype; plain or a MaskedTensor.
         dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` reduces all. ``axis`` is accepted
             as well.
-        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well.
+        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well. Default:
+            False.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
         mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
             to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
@@ -2727,12 +2747,13 @@ def quantile(input: MaskedTensor, q: float | Sequence[float] | Tensor, dim: Dim=
         input (Tensor): float32 or float64, of any shape and layout; plain or a MaskedTensor.
         q (float or Tensor): A number from 0 to 1, or several: a list, or a 0-d or 1-D tensor of ``input``'s dtype.
         dim (int or tuple of int, optional): The dimensions to reduce; None reduces all. ``axis`` is accepted as well.
-        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well.
+        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well. Default:
+            False.
         interpolation (str, optional): How to interpolate between two entries: ``"linear"``, ``"lower"``, ``"higher"``,
-            ``"midpoint"`` or ``"nearest"``.
+            ``"midpoint"`` or ``"nearest"``. Default: ``"linear"``.
         alphap (float, optional): With ``betap``, the plotting position: the k-th of n entries is the ``(k - alphap) /
-            (n + 1 - alphap - betap)`` quantile. 1 and 1 are torch's defaults, 0.4 and 0.4 scipy's.
-        betap (float, optional): The plotting position at the upper end, see ``alphap``.
+            (n + 1 - alphap - betap)`` quantile; scipy uses 0.4 for both. Default: 1.0.
+        betap (float, optional): The plotting position at the upper end, see ``alphap``. Default: 1.0.
         weights (Tensor, optional): Any real dtype, broadcastable to ``input``, or 1-D with one entry per position along
             ``dim``; plain or a MaskedTensor. The result is the smallest entry at which the cumulative weight reaches
             ``q`` of the total; masked weights and weights of 0 exclude their entries.
@@ -2789,7 +2810,7 @@ def rankdata(input: T, method: Ties='average', *, dim: int | None=None, mask: Te
         input (Tensor): Any shape and layout, real or bool; plain or a MaskedTensor.
         method (str, optional): The rank of equal entries: ``"average"``, ``"min"`` or ``"max"`` of the ranks that they
             occupy, ``"dense"`` (as ``"min"``, without gaps between ranks) or ``"ordinal"`` (distinct ranks in order of
-            position).
+            position). Default: ``"average"``.
         dim (int, optional): The dimension to rank along; None ranks all entries together. ``axis`` is accepted as well.
         mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
             to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
@@ -2872,6 +2893,7 @@ def rolling(input: T, window: float, dim: int | None=None, *, min_periods: int |
             with ``index``.
         center (bool, optional): Center each window on its entry. Default: False.
         closed (str, optional): Which ends belong to the window: ``"right"``, ``"left"``, ``"both"`` or ``"neither"``.
+            Default: ``"right"``.
         step (int, optional): The number of entries from one window to the next. Default: 1.
         index (Tensor, optional): The time of each entry, not falling: ``(T,)``, or ``(B, T)`` for each sequence (``(T,
             B)`` if ``dim`` is 0), any real dtype. The window of time ``t`` is ``(t - window, t]``, or ``(t - window /
@@ -2879,7 +2901,7 @@ def rolling(input: T, window: float, dim: int | None=None, *, min_periods: int |
         lengths (Tensor or str, optional): The number of steps of each sequence: integers ``(B,)`` or a list of int;
             ``"full"`` if there is no padding. Required as for :func:`ffill` if a masked entry may have a valid result
             (``min_periods``), and for ``count()``.
-        padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``.
+        padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``. Default: ``"right"``.
         mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
             to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
         fill_value (number, optional): The value of results with too few valid entries. By default they are masked for a
@@ -2935,11 +2957,12 @@ def scaled_dot_product_attention(query: MaskedTensor, key: Tensor, value: Tensor
         value (Tensor): ``(N, ..., S, Ev)`` in ``query``'s dtype; plain or a MaskedTensor.
         attn_mask (Tensor, optional): Broadcastable to ``(N, ..., L, S)``; bool, True = may attend, or floating point,
             added to the scores.
-        dropout_p (float, optional): The probability of dropping a weight.
+        dropout_p (float, optional): The probability of dropping a weight. Default: 0.0.
         is_causal (bool, optional): Let a query attend to keys up to its own position. It can be combined with
-            ``key_mask``.
+            ``key_mask``. Default: False.
         scale (float, optional): The factor of the scores; None is ``1 / sqrt(E)``.
-        enable_gqa (bool, optional): Let several heads of ``query`` share one head of ``key`` and ``value``.
+        enable_gqa (bool, optional): Let several heads of ``query`` share one head of ``key`` and ``value``. Default:
+            False.
         key_mask (Tensor, optional): True = valid; bool (integers are read as ``key_mask != 0``), ``(S,)``, ``(N, S)``,
             or broadcastable to ``(N, ..., S)``.
 
@@ -2984,7 +3007,7 @@ def shift(input: T, periods: int=1, dim: int | None=None, *, lengths: Lengths=No
         lengths (Tensor or str, optional): The number of steps of each sequence: integers ``(B,)`` or a list of int;
             ``"full"`` if there is no padding. Required for masked input unless ``dim`` is 0 and there are at most two
             dimensions; the batch dimension is 0, or 1 if ``dim`` is 0.
-        padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``.
+        padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``. Default: ``"right"``.
         mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
             to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
         fill_value (number, optional): The value of masked entries. Default: NaN in a plain result.
@@ -3028,9 +3051,9 @@ def smooth_l1_loss(input: MaskedTensor, target: Tensor, *, beta: float=1.0, redu
     Args:
         input (Tensor): Floating point, of any shape; plain or a MaskedTensor.
         target (Tensor): Floating point, broadcastable to ``input``; plain or a MaskedTensor.
-        beta (float, optional): The error at which the loss becomes linear.
+        beta (float, optional): The error at which the loss becomes linear. Default: 1.0.
         reduction (str, optional): ``"mean"`` divides the sum by the number of valid entries, ``"sum"`` does not,
-            ``"none"`` returns the loss of each entry.
+            ``"none"`` returns the loss of each entry. Default: ``"mean"``.
         mask (Tensor, optional): True = valid entry of ``input``; bool, of any layout, broadcastable to it.
         target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
         fill_value (number, optional): The loss if no entry is valid; by default NaN for a mean and 0 for a sum.
@@ -3072,7 +3095,7 @@ def soft_margin_loss(input: MaskedTensor, target: Tensor, *, reduction: str='mea
         input (Tensor): Floating point, of any shape; plain or a MaskedTensor.
         target (Tensor): 1 or -1, of any dtype, broadcastable to ``input``; plain or a MaskedTensor.
         reduction (str, optional): ``"mean"`` divides the sum by the number of valid entries, ``"sum"`` does not,
-            ``"none"`` returns the loss of each entry.
+            ``"none"`` returns the loss of each entry. Default: ``"mean"``.
         mask (Tensor, optional): True = valid entry of ``input``; bool, of any layout, broadcastable to it.
         target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
         fill_value (number, optional): The loss if no entry is valid; by default NaN for a mean and 0 for a sum.
@@ -3118,7 +3141,7 @@ def softmax(input: T, dim: int, dtype: torch.dtype | None=None, *, mask: Tensor 
             to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
         mode (str, optional): The result of a slice without a finite valid entry. ``"safe"``: 0 with gradient 0 if no
             entry is valid, NaN if all valid entries are -inf, as in torch. ``"inf_as_zero"``: 0 in both cases, as in
-            torch's ``_safe_softmax``. ``"none"``: NaN in both cases.
+            torch's ``_safe_softmax``. ``"none"``: NaN in both cases. Default: ``"safe"``.
 
     Returns:
         Tensor: ``input``'s shape, layout and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.
@@ -3157,7 +3180,7 @@ def softmin(input: T, dim: int, *, dtype: torch.dtype | None=None, mask: Tensor 
             to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
         mode (str, optional): The result of a slice without a finite valid entry. ``"safe"``: 0 with gradient 0 if no
             entry is valid, NaN if all valid entries are -inf, as in torch. ``"inf_as_zero"``: 0 in both cases, as in
-            torch's ``_safe_softmax``. ``"none"``: NaN in both cases.
+            torch's ``_safe_softmax``. ``"none"``: NaN in both cases. Default: ``"safe"``.
 
     Returns:
         Tensor: ``input``'s shape, layout and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.
@@ -3192,7 +3215,8 @@ def std(input: T, dim: Dim=None, unbiased: bool | None=None, keepdim: bool=False
         dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` reduces all. ``axis`` is accepted
             as well.
         unbiased (bool, optional): torch's older form of ``correction``: True is 1, False is 0.
-        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well.
+        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well. Default:
+            False.
         correction (float, optional): Subtracted from ``n`` in the divisor. Default: 1.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
         mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
@@ -3236,7 +3260,8 @@ def std_mean(input: T, dim: Dim=None, unbiased: bool | None=None, keepdim: bool=
         dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` reduces all. ``axis`` is accepted
             as well.
         unbiased (bool, optional): torch's older form of ``correction``: True is 1, False is 0.
-        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well.
+        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well. Default:
+            False.
         correction (float, optional): Subtracted from ``n`` in the divisor. Default: 1.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
         mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
@@ -3277,7 +3302,8 @@ def sum(input: T, dim: Dim=None, keepdim: bool=False, *, dtype: torch.dtype | No
         input (Tensor): Any shape, layout and dtype; plain or a MaskedTensor.
         dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` reduces all. ``axis`` is accepted
             as well.
-        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well.
+        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well. Default:
+            False.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
         mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
             to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
@@ -3327,13 +3353,13 @@ def triplet_margin_loss(anchor: MaskedTensor, positive: Tensor, negative: Tensor
             ``anchor``.
         negative (Tensor): ``(N, D)`` or ``(D,)``, floating point; plain or a MaskedTensor. It should be far from
             ``anchor``.
-        margin (float, optional): The margin by which the negative should be farther away.
-        p (float, optional): The order of the norm.
-        eps (float, optional): Added to the difference, for a finite gradient.
+        margin (float, optional): The margin by which the negative should be farther away. Default: 1.0.
+        p (float, optional): The order of the norm. Default: 2.0.
+        eps (float, optional): Added to the difference, for a finite gradient. Default: 1e-6.
         swap (bool, optional): Use the distance of ``positive`` and ``negative`` if it is smaller than that of
-            ``anchor`` and ``negative``.
+            ``anchor`` and ``negative``. Default: False.
         reduction (str, optional): ``"mean"`` divides the sum by the number of valid triplets, ``"sum"`` does not,
-            ``"none"`` returns the loss of each triplet.
+            ``"none"`` returns the loss of each triplet. Default: ``"mean"``.
         mask (Tensor, optional): True = valid entry of ``anchor``; bool, of any layout, broadcastable to it.
         target_mask (Tensor, optional): True = valid entry of ``negative``; bool, of any layout, broadcastable to it.
         fill_value (number, optional): The loss if no entry is valid; by default NaN for a mean and 0 for a sum.
@@ -3381,10 +3407,10 @@ def unique(input: T, sorted: bool=True, return_inverse: Literal[False]=False, re
 
     Args:
         input (Tensor): Any shape and layout, any dtype but complex; plain or a MaskedTensor.
-        sorted (bool, optional): Sort the result.
+        sorted (bool, optional): Sort the result. Default: True.
         return_inverse (bool, optional): Also return the position of each entry in the result; not for a sparse
-            ``input``.
-        return_counts (bool, optional): Also return how often each value occurs.
+            ``input``. Default: False.
+        return_counts (bool, optional): Also return how often each value occurs. Default: False.
         dim (int, optional): The dimension whose slices are compared; None compares entries. Not for a sparse ``input``.
         mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
             to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
@@ -3423,8 +3449,8 @@ def unique_consecutive(input: T, return_inverse: Literal[False]=False, return_co
     Args:
         input (Tensor): Any shape and layout, any dtype but complex; plain or a MaskedTensor.
         return_inverse (bool, optional): Also return the position of each entry in the result; not for a sparse
-            ``input``.
-        return_counts (bool, optional): Also return the length of each run.
+            ``input``. Default: False.
+        return_counts (bool, optional): Also return the length of each run. Default: False.
         dim (int, optional): The dimension whose slices are compared; None compares entries. Not for a sparse ``input``.
         mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
             to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
@@ -3466,7 +3492,8 @@ def var(input: T, dim: Dim=None, unbiased: bool | None=None, keepdim: bool=False
         dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` reduces all. ``axis`` is accepted
             as well.
         unbiased (bool, optional): torch's older form of ``correction``: True is 1, False is 0.
-        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well.
+        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well. Default:
+            False.
         correction (float, optional): Subtracted from ``n`` in the divisor. Default: 1.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
         mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
@@ -3510,7 +3537,8 @@ def var_mean(input: T, dim: Dim=None, unbiased: bool | None=None, keepdim: bool=
         dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` reduces all. ``axis`` is accepted
             as well.
         unbiased (bool, optional): torch's older form of ``correction``: True is 1, False is 0.
-        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well.
+        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well. Default:
+            False.
         correction (float, optional): Subtracted from ``n`` in the divisor. Default: 1.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
         mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable

@@ -38,11 +38,12 @@ def scaled_dot_product_attention(
         value (Tensor): ``(N, ..., S, Ev)`` in ``query``'s dtype; plain or a MaskedTensor.
         attn_mask (Tensor, optional): Broadcastable to ``(N, ..., L, S)``; bool, True = may attend, or floating point,
             added to the scores.
-        dropout_p (float, optional): The probability of dropping a weight.
+        dropout_p (float, optional): The probability of dropping a weight. Default: 0.0.
         is_causal (bool, optional): Let a query attend to keys up to its own position. It can be combined with
-            ``key_mask``.
+            ``key_mask``. Default: False.
         scale (float, optional): The factor of the scores; None is ``1 / sqrt(E)``.
-        enable_gqa (bool, optional): Let several heads of ``query`` share one head of ``key`` and ``value``.
+        enable_gqa (bool, optional): Let several heads of ``query`` share one head of ``key`` and ``value``. Default:
+            False.
         key_mask (Tensor, optional): True = valid; bool (integers are read as ``key_mask != 0``), ``(S,)``, ``(N, S)``,
             or broadcastable to ``(N, ..., S)``.
 

@@ -32,9 +32,9 @@ def instance_norm(
         running_var (Tensor, optional): ``(C,)``, in ``input``'s dtype; updated in place.
         weight (Tensor, optional): ``(C,)``, in ``input``'s dtype, plain: multiplies the result.
         bias (Tensor, optional): ``(C,)``, in ``input``'s dtype, plain: added to the result.
-        use_input_stats (bool, optional): False normalizes with the running statistics.
-        momentum (float, optional): The weight of new statistics in the running ones.
-        eps (float, optional): Added to the variance for numerical stability.
+        use_input_stats (bool, optional): False normalizes with the running statistics. Default: True.
+        momentum (float, optional): The weight of new statistics in the running ones. Default: 0.1.
+        eps (float, optional): Added to the variance for numerical stability. Default: 1e-5.
 
     Returns:
         Tensor: ``input``'s shape and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.
@@ -86,8 +86,8 @@ def batch_norm(
         bias (Tensor, optional): ``(C,)``, in ``input``'s dtype, plain: added to the result.
         training (bool, optional): Normalize with the statistics of ``input``; False uses the running statistics.
             Default: False.
-        momentum (float, optional): The weight of new statistics in the running ones.
-        eps (float, optional): Added to the variance for numerical stability.
+        momentum (float, optional): The weight of new statistics in the running ones. Default: 0.1.
+        eps (float, optional): Added to the variance for numerical stability. Default: 1e-5.
 
     Returns:
         Tensor: ``input``'s shape and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.

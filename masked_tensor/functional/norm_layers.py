@@ -36,7 +36,7 @@ def layer_norm(
         normalized_shape (tuple of int): The last dimensions of ``input``.
         weight (Tensor, optional): Shape ``normalized_shape``, in ``input``'s dtype: multiplies the result.
         bias (Tensor, optional): Shape ``normalized_shape``, in ``input``'s dtype: added to the result.
-        eps (float, optional): Added to the variance for numerical stability.
+        eps (float, optional): Added to the variance for numerical stability. Default: 1e-5.
 
     Returns:
         Tensor: ``input``'s shape and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.
@@ -122,7 +122,7 @@ def group_norm(
         num_groups (int): The number of groups, a divisor of ``C``.
         weight (Tensor, optional): ``(C,)``, in ``input``'s dtype, plain: multiplies the result.
         bias (Tensor, optional): ``(C,)``, in ``input``'s dtype, plain: added to the result.
-        eps (float, optional): Added to the variance for numerical stability.
+        eps (float, optional): Added to the variance for numerical stability. Default: 1e-5.
 
     Returns:
         Tensor: ``input``'s shape and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.
@@ -158,9 +158,9 @@ def local_response_norm(
     Args:
         input (Tensor): ``(N, C, *)``, floating point, of any layout; plain or a MaskedTensor.
         size (int): The number of neighbouring channels.
-        alpha (float, optional): The factor of the mean.
-        beta (float, optional): The exponent.
-        k (float, optional): Added to the scaled mean.
+        alpha (float, optional): The factor of the mean. Default: 0.0001.
+        beta (float, optional): The exponent. Default: 0.75.
+        k (float, optional): Added to the scaled mean. Default: 1.0.
 
     Returns:
         Tensor: ``input``'s shape and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.

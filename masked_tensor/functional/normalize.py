@@ -28,9 +28,9 @@ def normalize(
 
     Args:
         input (Tensor): Floating point or complex, of any shape and layout; plain or a MaskedTensor.
-        p (float, optional): The order of the norm.
-        dim (int, optional): The dimension to compute along.
-        eps (float, optional): The smallest divisor.
+        p (float, optional): The order of the norm. Default: 2.0.
+        dim (int, optional): The dimension to compute along. Default: 1.
+        eps (float, optional): The smallest divisor. Default: 1e-12.
 
     Returns:
         Tensor: ``input``'s shape, layout and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.

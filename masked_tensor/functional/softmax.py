@@ -28,7 +28,7 @@ def softmax(
         dim (int): The dimension to compute along. ``axis`` is accepted as well.
         mode (str, optional): The result of a slice without a finite valid entry. ``"safe"``: 0 with gradient 0 if no
             entry is valid, NaN if all valid entries are -inf, as in torch. ``"inf_as_zero"``: 0 in both cases, as in
-            torch's ``_safe_softmax``. ``"none"``: NaN in both cases.
+            torch's ``_safe_softmax``. ``"none"``: NaN in both cases. Default: ``"safe"``.
 
     Returns:
         Tensor: ``input``'s shape, layout and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.
@@ -67,7 +67,7 @@ def log_softmax(
         dim (int): The dimension to compute along. ``axis`` is accepted as well.
         mode (str, optional): The result of a slice without a finite valid entry. ``"safe"``: 0 with gradient 0 if no
             entry is valid, NaN if all valid entries are -inf, as in torch. ``"inf_as_zero"``: 0 in both cases, as in
-            torch's ``_safe_softmax``. ``"none"``: NaN in both cases.
+            torch's ``_safe_softmax``. ``"none"``: NaN in both cases. Default: ``"safe"``.
 
     Returns:
         Tensor: ``input``'s shape, layout and dtype, -inf where it is masked. A MaskedTensor if ``input`` is one.
@@ -103,7 +103,7 @@ def softmin(
         dim (int): The dimension to compute along. ``axis`` is accepted as well.
         mode (str, optional): The result of a slice without a finite valid entry. ``"safe"``: 0 with gradient 0 if no
             entry is valid, NaN if all valid entries are -inf, as in torch. ``"inf_as_zero"``: 0 in both cases, as in
-            torch's ``_safe_softmax``. ``"none"``: NaN in both cases.
+            torch's ``_safe_softmax``. ``"none"``: NaN in both cases. Default: ``"safe"``.
 
     Returns:
         Tensor: ``input``'s shape, layout and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.

@@ -15,7 +15,8 @@ def of_masked() -> None:
     Args:
         dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` reduces all. ``axis`` is accepted
             as well.
-        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well.
+        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well. Default:
+            False.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
         mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
             to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
@@ -47,7 +48,7 @@ def of_loss() -> None:
 
     Args:
         reduction (str, optional): ``"mean"`` divides the sum by the number of valid entries, ``"sum"`` does not,
-            ``"none"`` returns the loss of each entry.
+            ``"none"`` returns the loss of each entry. Default: ``"mean"``.
         mask (Tensor, optional): True = valid entry of ``input``; bool, of any layout, broadcastable to it.
         target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
         fill_value (number, optional): The loss if no entry is valid; by default NaN for a mean and 0 for a sum.

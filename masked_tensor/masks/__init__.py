@@ -253,7 +253,7 @@ def count(mask: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = 
     Args:
         mask (Tensor): A bool tensor of any shape.
         dim (int or tuple of int, optional): The dimensions to reduce; None reduces all.
-        keepdim (bool, optional): Keep the reduced dimensions with size 1.
+        keepdim (bool, optional): Keep the reduced dimensions with size 1. Default: False.
 
     Returns:
         Tensor: An int64 tensor of ``mask``'s shape without ``dim``.
@@ -312,7 +312,7 @@ def any(mask: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = Fa
     Args:
         mask (Tensor): A bool tensor of any shape.
         dim (int or tuple of int, optional): The dimensions to reduce; None reduces all.
-        keepdim (bool, optional): Keep the reduced dimensions with size 1.
+        keepdim (bool, optional): Keep the reduced dimensions with size 1. Default: False.
 
     Returns:
         Tensor: A bool tensor of ``mask``'s shape without ``dim``.
@@ -340,7 +340,7 @@ def all(mask: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = Fa
     Args:
         mask (Tensor): A bool tensor of any shape.
         dim (int or tuple of int, optional): The dimensions to reduce; None reduces all.
-        keepdim (bool, optional): Keep the reduced dimensions with size 1.
+        keepdim (bool, optional): Keep the reduced dimensions with size 1. Default: False.
 
     Returns:
         Tensor: A bool tensor of ``mask``'s shape without ``dim``.
@@ -364,7 +364,7 @@ def reduce_validity(mask: Tensor, dim: int | Sequence[int] | None = None, keepdi
     Args:
         mask (Tensor): A bool tensor of any shape.
         dim (int or tuple of int, optional): The dimensions to reduce; None reduces all.
-        keepdim (bool, optional): Keep the reduced dimensions with size 1.
+        keepdim (bool, optional): Keep the reduced dimensions with size 1. Default: False.
 
     Returns:
         Tensor: A bool tensor of ``mask``'s shape without ``dim``.

@@ -35,8 +35,8 @@ def quantile_rank(
         share (Tensor or float): The quantile, from 0 to 1; floating point, broadcastable to ``numbers``.
         numbers (Tensor): The count of sorted numbers, of any shape, integer or floating point.
         nans (Tensor, optional): How many of them are NaN, sorted last; in the shape and dtype of ``numbers``.
-        alphap (float, optional): The lower plotting position, see above.
-        betap (float, optional): The upper plotting position, see above.
+        alphap (float, optional): The lower plotting position, see above. Default: 1.0.
+        betap (float, optional): The upper plotting position, see above. Default: 1.0.
 
     Returns:
         Tensor: The shape of ``numbers``, in the dtype of ``share * numbers``.

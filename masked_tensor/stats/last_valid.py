@@ -171,7 +171,7 @@ class LastValid:
 
         Args:
             part (float, optional): A number that increases in the order of the parts: an index, or the time of the
-                first row.
+                first row. Default: 0.
 
         Returns:
             ArrowTable: A table with one row, for ``pyarrow.table``, ``polars.DataFrame`` and so on.

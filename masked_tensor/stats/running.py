@@ -45,7 +45,7 @@ class RunningStatistics(nn.Module):
     Args:
         features (int, optional): The number of columns; optional with ``columns``.
         columns (list of str, optional): The names of the columns.
-        dim (int, optional): The dimension of the columns in the data for ``update``. Default: the last.
+        dim (int, optional): The dimension of the columns in the data for ``update``. Default: -1.
         cov (bool, optional): Whether to keep covariances, which are ``features * features`` numbers. Default: False.
         edges (Tensor, optional): Rising edges of histograms, ``(n,)``, or ``(features, n)`` for different edges per
             column; any real dtype. Quantiles are read from the histograms.
@@ -53,7 +53,8 @@ class RunningStatistics(nn.Module):
             :meth:`cov`, as in :func:`torch.var`. Default: 1.
         sketch (bool or int, optional): Whether to keep quantiles without ``edges``, or the buffer size ``k`` for it;
             True is 2048. They are exact for up to 8,192 entries of a column; for ``n`` entries the rank error is about
-            ``log2(n / k) / (2 * k)``, 0.2 % for a million, in ``8 * k * (4 + log2(n / k))`` bytes per column.
+            ``log2(n / k) / (2 * k)``, 0.2 % for a million, in ``8 * k * (4 + log2(n / k))`` bytes per column. Default:
+            False.
 
     Raises:
         ValueError: Neither ``features`` nor ``columns`` is given, or they differ.

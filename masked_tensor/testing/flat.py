@@ -26,9 +26,9 @@ def check_flat(module: nn.Module, *inputs: Any, rtol: float = 1e-4, atol: float 
         module (torch.nn.Module): The module to check, flat or not.
         *inputs (Any): Arguments of the module: at least one masked batch ``(B, T, ...)``, in any structure, and plain
             tensors ``(B, T, ...)``.
-        rtol (float, optional): The relative tolerance.
+        rtol (float, optional): The relative tolerance. Default: 0.0001.
         atol (float, optional): The absolute tolerance. For gradients, it is multiplied by the largest gradient of any
-            parameter if that is above 1.
+            parameter if that is above 1. Default: 1e-5.
         **named (Any): Keyword arguments of the module. ``labels`` are left out, since a loss is a mean over all tokens.
 
     Raises:

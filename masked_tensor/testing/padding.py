@@ -47,13 +47,13 @@ def check_padding_invariance(
         module (torch.nn.Module): The module to check, or a function without parameters.
         x (Tensor): A plain padded batch of any shape and dtype that ``module`` accepts.
         lengths (Tensor): The number of steps of each sequence: integers ``(B,)`` or a list of int.
-        batch_dim (int, optional): The batch dimension.
-        dim (int, optional): The time dimension.
+        batch_dim (int, optional): The batch dimension. Default: 0.
+        dim (int, optional): The time dimension. Default: 1.
         garbage (list of float, optional): The values to try as masked-out data. Default: NaN, inf and 1e30.
         gradients (bool, optional): Whether to compare gradients as well. Default: True.
-        rtol (float, optional): The relative tolerance.
+        rtol (float, optional): The relative tolerance. Default: 1e-5.
         atol (float, optional): The absolute tolerance. For gradients, it is multiplied by the largest gradient of any
-            parameter if that is above 1, because large sums have large rounding errors.
+            parameter if that is above 1, because large sums have large rounding errors. Default: 1e-5.
 
     Raises:
         AssertionError: An output, a mask or a gradient differs.

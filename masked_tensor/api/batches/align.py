@@ -39,11 +39,11 @@ def to_left(
     Args:
         x (Tensor): A batch ``(B, ..., T, ...)`` of any dtype, padded anywhere; or anything that :func:`masked_tensor`
             accepts.
-        dim (int, optional): The time dimension; not 0, which is the batch.
+        dim (int, optional): The time dimension; not 0, which is the batch. Default: 1.
         lengths (Tensor or str, optional): The number of steps of each sequence: integers ``(B,)`` or a list of int;
             ``"full"`` if there is no padding. Not needed for a batch that was packed with its lengths.
         padding_side (str, optional): The side on which ``x`` is padded now, with ``lengths``: ``"right"`` or
-            ``"left"``.
+            ``"left"``. Default: ``"left"``.
 
     Returns:
         MaskedTensor: The batch, of the same shape and dtype; packed, if ``x`` is.
@@ -85,11 +85,11 @@ def to_right(
     Args:
         x (Tensor): A batch ``(B, ..., T, ...)`` of any dtype, padded anywhere; or anything that :func:`masked_tensor`
             accepts.
-        dim (int, optional): The time dimension; not 0, which is the batch.
+        dim (int, optional): The time dimension; not 0, which is the batch. Default: 1.
         lengths (Tensor or str, optional): The number of steps of each sequence: integers ``(B,)`` or a list of int;
             ``"full"`` if there is no padding. Not needed for a batch that was packed with its lengths.
         padding_side (str, optional): The side on which ``x`` is padded now, with ``lengths``: ``"right"`` or
-            ``"left"``.
+            ``"left"``. Default: ``"right"``.
 
     Returns:
         MaskedTensor: The batch, of the same shape and dtype; packed, if ``x`` is.

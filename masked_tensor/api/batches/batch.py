@@ -49,9 +49,9 @@ def from_lengths(
         lengths (Tensor): The number of steps of each sequence: integers ``(B,)`` or a list of int.
         batch_first (bool, optional): Whether the batch is ``(B, T, ...)``; False for ``(T, B, ...)``. Default: True.
         dim (int, optional): The time dimension of a batch-first batch, such as 2 for ``(B, C, T)``.
-        padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``.
+        padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``. Default: ``"right"``.
         packed (bool, optional): Store the batch without padding, as :func:`packed` does, with all steps of the
-            sequences.
+            sequences. Default: False.
 
     Returns:
         MaskedTensor: Data of the shape and dtype of ``padded``.
@@ -168,11 +168,11 @@ def from_sequences(
         sequences (list of Tensor): Tensors ``(T_i, ...)`` of any dtype, plain or masked, or anything that
             :func:`masked_tensor` accepts. Different dtypes are promoted.
         batch_first (bool, optional): Whether the result is ``(B, T, ...)``; False for ``(T, B, ...)``. Default: True.
-        padding_value (float, optional): The masked-out data of the padding; no result depends on it.
+        padding_value (float, optional): The masked-out data of the padding; no result depends on it. Default: 0.0.
         dim (int, optional): The time dimension of the batch, such as 2 for sequences ``(C, T_i)``.
-        padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``.
+        padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``. Default: ``"right"``.
         packed (bool, optional): Store the batch without padding, as :func:`packed` does, with all steps of the
-            sequences, even missing ones. No padded tensor is allocated.
+            sequences, even missing ones. No padded tensor is allocated. Default: False.
         length (int, optional): The time size ``T`` of the batch, for code that is compiled for one shape.
         pad_to_multiple_of (int, optional): Round the largest ``T_i`` up to a multiple of this.
         capacity (int, optional): Store exactly this many steps, as :func:`packed` does with ``capacity``. With
@@ -264,8 +264,8 @@ def pad_sequence(
         sequences (list of Tensor): Tensors ``(T_i, ...)`` of any dtype, plain or masked, or anything that
             :func:`masked_tensor` accepts. Different dtypes are promoted.
         batch_first (bool, optional): Whether the result is ``(B, T, ...)`` instead of ``(T, B, ...)``. Default: False.
-        padding_value (float, optional): The masked-out data of the padding; no result depends on it.
-        padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``.
+        padding_value (float, optional): The masked-out data of the padding; no result depends on it. Default: 0.0.
+        padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``. Default: ``"right"``.
         length (int, optional): The time size ``T`` of the batch.
         pad_to_multiple_of (int, optional): Round the largest ``T_i`` up to a multiple of this.
 
@@ -322,7 +322,7 @@ def from_nested(
         nested (Tensor): A nested tensor ``(B, *, ...)``, jagged or strided, of any dtype; or a ``PackedSequence``,
             whose sequences keep their original order.
         packed (bool, optional): Store the batch without padding, as :func:`packed` does. The values of a jagged tensor
-            ``(B, T, ...)`` are not copied.
+            ``(B, T, ...)`` are not copied. Default: False.
         length (int, optional): The time size ``T`` of the batch.
         pad_to_multiple_of (int, optional): Round the largest ``T`` up to a multiple of this.
 
@@ -397,7 +397,7 @@ def from_attention_mask(inputs: Any, attention_mask: Any = None, *, dim: int = 1
         inputs (Tensor): Data ``(B, T, ...)`` of any dtype, or a mapping of such tensors.
         attention_mask (Tensor, optional): 1 = valid; ``(B, T)``, bool or the integers 0 and 1. By default, that of the
             mapping.
-        dim (int, optional): The time dimension, such as 2 for ``(B, C, T)``.
+        dim (int, optional): The time dimension, such as 2 for ``(B, C, T)``. Default: 1.
 
     Returns:
         MaskedTensor or dict: Data of the shape and dtype of ``inputs``, or a dict of them. For a ``BatchEncoding`` or

@@ -45,7 +45,8 @@ def from_documents(
         position_ids (Tensor, optional): The position of each step in its document, instead of ``segment_ids``: integers
             ``(B, L)``. A document ends where the next number is not one more.
         packed (bool, optional): Store the batch without padding, as :func:`packed` does. The steps are not copied.
-        padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``.
+            Default: False.
+        padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``. Default: ``"right"``.
         length (int, optional): The time size ``T`` of the batch.
         pad_to_multiple_of (int, optional): Round the longest document up to a multiple of this.
 

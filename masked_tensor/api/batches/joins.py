@@ -37,8 +37,8 @@ def cat(tensors: Sequence[Any], dim: int = 0, *, padding_side: str = "right") ->
     Args:
         tensors (list of Tensor): Strided tensors of any shape and dtype with the same number of dimensions: masked,
             packed or plain, or anything that :func:`masked_tensor` accepts. Different dtypes are promoted.
-        dim (int, optional): The dimension to concatenate along. ``axis`` is accepted as well.
-        padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``.
+        dim (int, optional): The dimension to concatenate along. ``axis`` is accepted as well. Default: 0.
+        padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``. Default: ``"right"``.
 
     Returns:
         MaskedTensor: The shape has the sum of the sizes along ``dim`` and the largest size along every other dimension;
@@ -122,8 +122,8 @@ def join(*batches: MaskedTensor, dim: int = 1, padding_side: str = "right") -> M
         *batches (MaskedTensor): Strided batches ``(B, T, ...)`` of any dtype with the same ``B`` and features. Each
             sequence is one run of valid steps, padded on either side, unless the batch is packed with its lengths; a
             plain tensor has no padding.
-        dim (int, optional): The time dimension. ``axis`` is accepted as well.
-        padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``.
+        dim (int, optional): The time dimension. ``axis`` is accepted as well. Default: 1.
+        padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``. Default: ``"right"``.
 
     Returns:
         MaskedTensor: The batch ``(B, T, ...)``, with ``T`` the longest sum of lengths, in the promoted dtype; packed if

@@ -45,13 +45,13 @@ def packed(
     Args:
         x (MaskedTensor): A strided tensor of two dimensions or more, such as ``(B, T, ...)``, of any dtype.
         dims (tuple of int, optional): The batch dimension and the time dimension. All features of a step with a valid
-            entry are stored.
+            entry are stored. Default: (0, 1).
         like (MaskedTensor, optional): A packed tensor of any dtype with ``x``'s shape in ``dims``. Its stored steps are
             stored here, so that ops on both need no comparison.
         lengths (Tensor or str, optional): The number of steps of each sequence: integers ``(B,)`` or a list of int;
             ``"full"`` if there is no padding. All of them are stored, even missing ones, and the result keeps them as
             its :meth:`lengths`.
-        padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``.
+        padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``. Default: ``"right"``.
         capacity (int, optional): Store exactly this many steps: the valid ones, and masked ones for the rest. Sizes
             then do not change from batch to batch, and compiled code may call it.
 

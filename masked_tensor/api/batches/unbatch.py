@@ -36,7 +36,7 @@ def lengths(x: MaskedTensor, dim: int = 1) -> Tensor:
     Args:
         x (MaskedTensor): A strided batch of sequences ``(B, T, ...)`` of any dtype, each one run of valid steps, padded
             on either side; or packed with its lengths.
-        dim (int, optional): The time dimension.
+        dim (int, optional): The time dimension. Default: 1.
 
     Returns:
         Tensor: A plain int64 tensor of shape ``(B,)``.
@@ -76,10 +76,10 @@ def unpad(
     Args:
         x (MaskedTensor): A strided batch of sequences ``(B, T, ...)`` of any dtype. Without ``lengths``, each is one
             run of valid steps, padded on either side, unless ``x`` is packed with its lengths.
-        dim (int, optional): The time dimension.
+        dim (int, optional): The time dimension. Default: 1.
         lengths (Tensor or str, optional): The number of steps of each sequence: integers ``(B,)`` or a list of int;
             ``"full"`` if there is no padding.
-        padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``.
+        padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``. Default: ``"right"``.
 
     Returns:
         list of Tensor: ``B`` tensors ``(T_i, ...)`` in ``x``'s dtype; masked if ``lengths`` are given or ``x`` was
@@ -160,10 +160,10 @@ def to_nested(
     Args:
         x (MaskedTensor): A strided batch of sequences ``(B, T, ...)`` of any dtype, each one run of valid steps, padded
             on either side.
-        dim (int, optional): The time dimension.
+        dim (int, optional): The time dimension. Default: 1.
         lengths (Tensor or str, optional): The number of steps of each sequence: integers ``(B,)`` or a list of int;
             ``"full"`` if there is no padding.
-        padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``.
+        padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``. Default: ``"right"``.
 
     Returns:
         Tensor: A nested tensor of shape ``(B, *, ...)`` in ``x``'s dtype.
@@ -226,8 +226,8 @@ def to_packed_sequence(x: MaskedTensor, enforce_sorted: bool = True) -> PackedSe
     Args:
         x (MaskedTensor): A strided batch of sequences ``(B, T, ...)`` of any dtype, each one run of valid steps, padded
             on either side.
-        enforce_sorted (bool, optional): Require sequences in order of decreasing length, torch's default; False accepts
-            any order.
+        enforce_sorted (bool, optional): Require sequences in order of decreasing length; False accepts any order.
+            Default: True.
 
     Returns:
         PackedSequence: The sequences, in ``x``'s dtype.

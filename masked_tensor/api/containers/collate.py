@@ -38,9 +38,9 @@ def collate(
     Args:
         batch (list): The samples.
         dim (int, optional): The only dimension in which samples may differ. Default: any.
-        padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``.
+        padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``. Default: ``"right"``.
         packed (bool, optional): Store batches without padding, as :func:`packed` does. No padded tensor is allocated if
-            only the first dimension of samples differs.
+            only the first dimension of samples differs. Default: False.
         length (int or dict, optional): The size ``T`` of dimension ``dim``, by default the first, for code that is
             compiled for one shape. A dict sets it by key; other keys are as long as their longest sample.
         pad_to_multiple_of (int or dict, optional): Round the size of that dimension up to a multiple of this.

@@ -96,7 +96,7 @@ def load_file(filename: str | PathLike[str], device: str | torch.device = "cpu")
 
     Args:
         filename (str): The path of the file.
-        device (str, optional): The device of the tensors. Default: the CPU.
+        device (str, optional): The device of the tensors. Default: ``"cpu"``.
 
     Returns:
         dict: Tensors by name, plain or masked, of the saved shapes and dtypes.

@@ -35,8 +35,8 @@ def missing(
         x (MaskedTensor): A table ``(rows, columns)`` or a batch ``(B, T, ...)`` of any dtype.
         names (list of str, optional): Labels for the columns.
         sort (str, optional): Sort rows by their valid share: ``"ascending"`` or ``"descending"``. Default: not sorted.
-        dim (int, optional): The dimension of a batch to draw as columns, such as time.
-        completeness (bool, optional): Draw the valid share beside the picture.
+        dim (int, optional): The dimension of a batch to draw as columns, such as time. Default: 1.
+        completeness (bool, optional): Draw the valid share beside the picture. Default: True.
         ax (matplotlib Axes, optional): The axes to draw on. Default: the current axes.
 
     Returns:
@@ -95,8 +95,9 @@ def distributions(
     Args:
         x (MaskedTensor): A table ``(rows, columns)`` or a batch ``(B, T, ..., columns)``, bool, integer or float.
         names (list of str, optional): Titles, one for each column.
-        dim (int, optional): The dimension of the columns. All other dimensions are the entries of a column.
-        bins (int, list of float or str, optional): The bins, as in ``matplotlib.pyplot.hist``.
+        dim (int, optional): The dimension of the columns. All other dimensions are the entries of a column. Default:
+            -1.
+        bins (int, list of float or str, optional): The bins, as in ``matplotlib.pyplot.hist``. Default: 30.
         axes (list of matplotlib Axes, optional): The axes to draw on, one for each column. Default: a new figure.
 
     Returns:

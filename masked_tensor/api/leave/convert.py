@@ -132,7 +132,8 @@ def filled(x: Tensor, value: "complex | Tensor | Sequence[Any] | numpy.ndarray[A
     Args:
         x (Tensor): A MaskedTensor of any shape, dtype and layout, or a plain tensor.
         value (number or Tensor, optional): One number, or a plain tensor broadcastable to ``x``, such as a mean for
-            each column, in a dtype that fits ``x``'s. A list, an array or a pandas Series is accepted as well.
+            each column, in a dtype that fits ``x``'s. A list, an array or a pandas Series is accepted as well. Default:
+            0.
 
     Returns:
         Tensor: A plain strided tensor of ``x``'s shape and dtype; a plain ``x`` itself.
@@ -315,7 +316,8 @@ def count(
     Args:
         x (Tensor): A MaskedTensor of any shape, dtype and layout, or a plain tensor with a ``mask``.
         dim (int or tuple of int, optional): The dimensions to reduce; None reduces all.
-        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well.
+        keepdim (bool, optional): Keep the reduced dimensions with size 1. ``keepdims`` is accepted as well. Default:
+            False.
         mask (Tensor, optional): True = valid; bool, broadcastable to ``x``, and combined with the mask of a
             MaskedTensor. A strided ``x`` expands to a wider mask.
 

@@ -203,7 +203,7 @@ def numpy(x: MaskedTensor, *, force: bool = False) -> "ndarray":
     Args:
         x (MaskedTensor): A tensor without masked entries, of any shape and any dtype that numpy has.
         force (bool, optional): Copy data that cannot be shared, such as those of a tensor that requires grad or is on a
-            GPU.
+            GPU. Default: False.
 
     Returns:
         numpy.ndarray: An array of ``x``'s shape and dtype.

@@ -36,7 +36,7 @@ def nll_loss(
             divided by the sum of the weights of the targets that count.
         ignore_index (int, optional): A target value that does not count. Default: -100.
         reduction (str, optional): ``"mean"`` divides the sum by the weights of the targets that count, ``"sum"`` does
-            not, ``"none"`` returns the loss of each target.
+            not, ``"none"`` returns the loss of each target. Default: ``"mean"``.
 
     Returns:
         Tensor: A 0-d loss in ``input``'s dtype; with ``reduction="none"`` of the shape of the target classes, 0 for
@@ -105,7 +105,7 @@ def cross_entropy(
         label_smoothing (float, optional): The share of the target that is distributed evenly over all classes. Default:
             0.0.
         reduction (str, optional): ``"mean"`` divides the sum by the weights of the targets that count, ``"sum"`` does
-            not, ``"none"`` returns the loss of each target.
+            not, ``"none"`` returns the loss of each target. Default: ``"mean"``.
 
     Returns:
         Tensor: A 0-d loss in ``input``'s dtype; with ``reduction="none"`` of the shape of the target classes, 0 for

@@ -157,7 +157,7 @@ def smooth_l1_loss(
     Args:
         input (Tensor): Floating point, of any shape; plain or a MaskedTensor.
         target (Tensor): Floating point, broadcastable to ``input``; plain or a MaskedTensor.
-        beta (float, optional): The error at which the loss becomes linear.
+        beta (float, optional): The error at which the loss becomes linear. Default: 1.0.
 
     Returns:
         Tensor: A 0-d loss in ``input``'s dtype; with ``reduction="none"`` of ``input``'s shape, 0 at masked entries. A
@@ -204,7 +204,7 @@ def huber_loss(
     Args:
         input (Tensor): Floating point, of any shape; plain or a MaskedTensor.
         target (Tensor): Floating point, broadcastable to ``input``; plain or a MaskedTensor.
-        delta (float, optional): Where the squared part ends.
+        delta (float, optional): Where the squared part ends. Default: 1.0.
         weight (Tensor, optional): Broadcastable to ``input``, in its dtype: multiplies the loss of each entry. A mean
             is divided by the sum of the weights of valid entries.
 
@@ -250,7 +250,7 @@ def hinge_embedding_loss(
     Args:
         input (Tensor): Floating point, of any shape; plain or a MaskedTensor.
         target (Tensor): 1 or -1, of any dtype, broadcastable to ``input``; plain or a MaskedTensor.
-        margin (float, optional): The smallest distance of dissimilar pairs that is not penalized.
+        margin (float, optional): The smallest distance of dissimilar pairs that is not penalized. Default: 1.0.
 
     Returns:
         Tensor: A 0-d loss in ``input``'s dtype; with ``reduction="none"`` of ``input``'s shape, 0 at masked entries. A

@@ -128,7 +128,7 @@ def kl_div(
         log_target (bool, optional): Whether ``target`` is a log-probability as well. Default: False.
         reduction (str, optional): ``"mean"`` divides the sum by the number of valid entries, ``"batchmean"`` by the
             number of indices of the first dimension with a valid entry, ``"sum"`` does not, ``"none"`` returns the loss
-            of each entry.
+            of each entry. Default: ``"mean"``.
 
     Returns:
         Tensor: A 0-d loss in ``input``'s dtype; with ``reduction="none"`` of ``input``'s shape, 0 at masked entries. A
@@ -191,9 +191,9 @@ def poisson_nll_loss(
     Args:
         input (Tensor): Logarithms of rates, floating point, of any shape; plain or a MaskedTensor.
         target (Tensor): Floating point, broadcastable to ``input``; plain or a MaskedTensor.
-        log_input (bool, optional): False for the rate itself: ``input - target * log(input + eps)``.
-        full (bool, optional): Add Stirling's approximation of ``log(target!)``.
-        eps (float, optional): Added to the rate to keep the logarithm finite.
+        log_input (bool, optional): False for the rate itself: ``input - target * log(input + eps)``. Default: True.
+        full (bool, optional): Add Stirling's approximation of ``log(target!)``. Default: False.
+        eps (float, optional): Added to the rate to keep the logarithm finite. Default: 1e-8.
 
     Returns:
         Tensor: A 0-d loss in ``input``'s dtype; with ``reduction="none"`` of ``input``'s shape, 0 at masked entries. A
@@ -241,8 +241,8 @@ def gaussian_nll_loss(
         target (Tensor): Floating point, broadcastable to ``input``; plain or a MaskedTensor.
         var (Tensor): Variances, floating point, broadcastable to ``input`` or one for each index of all dimensions but
             the last; or a float.
-        full (bool, optional): Add ``0.5 * log(2 * pi)``.
-        eps (float, optional): The smallest variance, for numerical stability.
+        full (bool, optional): Add ``0.5 * log(2 * pi)``. Default: False.
+        eps (float, optional): The smallest variance, for numerical stability. Default: 1e-6.
 
     Returns:
         Tensor: A 0-d loss in ``input``'s dtype; with ``reduction="none"`` of ``input``'s shape, 0 at masked entries. A

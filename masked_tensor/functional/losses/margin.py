@@ -45,7 +45,7 @@ def margin_ranking_loss() -> Tensor:
         input2 (Tensor): Floating point, broadcastable to ``input1``; plain or a MaskedTensor.
         target (Tensor): 1 where ``input1`` should be larger, -1 where ``input2`` should, of any dtype, broadcastable to
             ``input1``; plain or a MaskedTensor.
-        margin (float, optional): The smallest difference that is not penalized.
+        margin (float, optional): The smallest difference that is not penalized. Default: 0.0.
         mask (Tensor, optional): True = valid entry of ``input1``; bool, of any layout, broadcastable to it.
 
     Returns:
@@ -82,9 +82,9 @@ def cosine_embedding_loss() -> Tensor:
         input2 (Tensor): ``(N, D)`` or ``(D,)``, floating point; plain or a MaskedTensor.
         target (Tensor): 1 for similar vectors, -1 for dissimilar ones: ``(N,)`` or 0-d, of any dtype; plain or a
             MaskedTensor.
-        margin (float, optional): The largest cosine of dissimilar vectors that is not penalized.
+        margin (float, optional): The largest cosine of dissimilar vectors that is not penalized. Default: 0.0.
         reduction (str, optional): ``"mean"`` divides the sum by the number of valid pairs, ``"sum"`` does not,
-            ``"none"`` returns the loss of each pair.
+            ``"none"`` returns the loss of each pair. Default: ``"mean"``.
         mask (Tensor, optional): True = valid entry of ``input1``; bool, of any layout, broadcastable to it.
 
     Returns:
@@ -134,13 +134,13 @@ def triplet_margin_loss(
             ``anchor``.
         negative (Tensor): ``(N, D)`` or ``(D,)``, floating point; plain or a MaskedTensor. It should be far from
             ``anchor``.
-        margin (float, optional): The margin by which the negative should be farther away.
-        p (float, optional): The order of the norm.
-        eps (float, optional): Added to the difference, for a finite gradient.
+        margin (float, optional): The margin by which the negative should be farther away. Default: 1.0.
+        p (float, optional): The order of the norm. Default: 2.0.
+        eps (float, optional): Added to the difference, for a finite gradient. Default: 1e-6.
         swap (bool, optional): Use the distance of ``positive`` and ``negative`` if it is smaller than that of
-            ``anchor`` and ``negative``.
+            ``anchor`` and ``negative``. Default: False.
         reduction (str, optional): ``"mean"`` divides the sum by the number of valid triplets, ``"sum"`` does not,
-            ``"none"`` returns the loss of each triplet.
+            ``"none"`` returns the loss of each triplet. Default: ``"mean"``.
         mask (Tensor, optional): True = valid entry of ``anchor``; bool, of any layout, broadcastable to it.
         target_mask (Tensor, optional): True = valid entry of ``negative``; bool, of any layout, broadcastable to it.
 
@@ -192,11 +192,11 @@ def multi_margin_loss(
     Args:
         input (Tensor): Scores ``(N, C)`` or ``(C,)``, floating point; plain or a MaskedTensor.
         target (Tensor): Classes, int64: ``(N,)`` or 0-d; plain or a MaskedTensor.
-        p (int, optional): The exponent, 1 or 2.
-        margin (float, optional): The margin by which the score of the target should be larger.
+        p (int, optional): The exponent, 1 or 2. Default: 1.
+        margin (float, optional): The margin by which the score of the target should be larger. Default: 1.0.
         weight (Tensor, optional): ``(C,)``, in ``input``'s dtype: multiplies the terms of each target class.
         reduction (str, optional): ``"mean"`` divides the sum by the number of valid samples, ``"sum"`` does not,
-            ``"none"`` returns the loss of each sample.
+            ``"none"`` returns the loss of each sample. Default: ``"mean"``.
 
     Returns:
         Tensor: A 0-d loss in the dtype of the first operand; with ``reduction="none"`` of shape ``(N,)``, 0 for samples
@@ -232,7 +232,7 @@ def multilabel_margin_loss() -> Tensor:
         input (Tensor): Scores ``(N, C)`` or ``(C,)``, floating point; plain or a MaskedTensor.
         target (Tensor): Lists of classes, int64, of ``input``'s shape, each ended by -1; plain or a MaskedTensor.
         reduction (str, optional): ``"mean"`` divides the sum by the number of valid samples, ``"sum"`` does not,
-            ``"none"`` returns the loss of each sample.
+            ``"none"`` returns the loss of each sample. Default: ``"mean"``.
 
     Returns:
         Tensor: A 0-d loss in the dtype of the first operand; with ``reduction="none"`` of shape ``(N,)``, 0 for samples
@@ -273,7 +273,7 @@ def multilabel_soft_margin_loss(
         target (Tensor): 0 or 1 for each class: ``(N, C)``, floating point; plain or a MaskedTensor.
         weight (Tensor, optional): ``(C,)``, in ``input``'s dtype: multiplies the loss of each class.
         reduction (str, optional): ``"mean"`` divides the sum by the number of valid samples, ``"sum"`` does not,
-            ``"none"`` returns the loss of each sample.
+            ``"none"`` returns the loss of each sample. Default: ``"mean"``.
 
     Returns:
         Tensor: A 0-d loss in the dtype of the first operand; with ``reduction="none"`` of shape ``(N,)``, 0 for samples

@@ -31,7 +31,7 @@ def cov(
 
     Args:
         input (Tensor): ``(V, N)``, a row for each variable, or ``(N,)``; any dtype; plain or a MaskedTensor.
-        correction (int, optional): Subtracted from the number of observations in the divisor: 1 or 0.
+        correction (int, optional): Subtracted from the number of observations in the divisor: 1 or 0. Default: 1.
         fweights (Tensor, optional): How often each observation was made: integers ``(N,)``; plain or a MaskedTensor.
             Observations with a masked weight are left out.
         aweights (Tensor, optional): The importance of each observation: floating point ``(N,)``; plain or a

@@ -30,10 +30,10 @@ def unique(
 
     Args:
         input (Tensor): Any shape and layout, any dtype but complex; plain or a MaskedTensor.
-        sorted (bool, optional): Sort the result.
+        sorted (bool, optional): Sort the result. Default: True.
         return_inverse (bool, optional): Also return the position of each entry in the result; not for a sparse
-            ``input``.
-        return_counts (bool, optional): Also return how often each value occurs.
+            ``input``. Default: False.
+        return_counts (bool, optional): Also return how often each value occurs. Default: False.
         dim (int, optional): The dimension whose slices are compared; None compares entries. Not for a sparse ``input``.
 
     Returns:
@@ -83,8 +83,8 @@ def unique_consecutive(
     Args:
         input (Tensor): Any shape and layout, any dtype but complex; plain or a MaskedTensor.
         return_inverse (bool, optional): Also return the position of each entry in the result; not for a sparse
-            ``input``.
-        return_counts (bool, optional): Also return the length of each run.
+            ``input``. Default: False.
+        return_counts (bool, optional): Also return the length of each run. Default: False.
         dim (int, optional): The dimension whose slices are compared; None compares entries. Not for a sparse ``input``.
 
     Returns:

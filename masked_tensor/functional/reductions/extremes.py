@@ -157,7 +157,7 @@ def max() -> Tensor | torch.return_types.max:
         dim (int or Tensor, optional): The dimension to reduce; None reduces all. A tensor of any shape and dtype in its
             place is ``other``. ``axis`` is accepted as well.
         keepdim (bool, optional): Keep the reduced dimension with size 1; requires ``dim``. ``keepdims`` is accepted as
-            well.
+            well. Default: False.
         other (Tensor, optional): Any dtype but complex, strided, broadcastable to ``input``; plain or a MaskedTensor.
         fill_value (number, optional): The value of a result with too few valid entries. Its index is 0 for a plain
             ``input`` and masked for a MaskedTensor.
@@ -200,7 +200,7 @@ def min() -> Tensor | torch.return_types.min:
         dim (int or Tensor, optional): The dimension to reduce; None reduces all. A tensor of any shape and dtype in its
             place is ``other``. ``axis`` is accepted as well.
         keepdim (bool, optional): Keep the reduced dimension with size 1; requires ``dim``. ``keepdims`` is accepted as
-            well.
+            well. Default: False.
         other (Tensor, optional): Any dtype but complex, strided, broadcastable to ``input``; plain or a MaskedTensor.
         fill_value (number, optional): The value of a result with too few valid entries. Its index is 0 for a plain
             ``input`` and masked for a MaskedTensor.

@@ -223,7 +223,7 @@ def norm(
     Args:
         input (Tensor): Floating point or complex, of any shape and layout; plain or a MaskedTensor.
         ord (float, optional): The order. 0 counts the nonzero entries; inf and -inf are the largest and the smallest
-            ``abs(x)``.
+            ``abs(x)``. Default: 2.0.
 
     Returns:
         Tensor: ``input``'s shape without ``dim``, in its dtype; real for complex. A MaskedTensor if ``input`` is one.
@@ -264,7 +264,7 @@ def dist(
         input (Tensor): Floating point or complex, of any shape and layout; plain or a MaskedTensor.
         other (Tensor): Floating point or complex, broadcastable to ``input``, or of its shape if one of them is sparse;
             plain or a MaskedTensor.
-        p (float, optional): The order of the norm.
+        p (float, optional): The order of the norm. Default: 2.
         fill_value (number, optional): The value of a result without a valid entry.
 
     Returns:

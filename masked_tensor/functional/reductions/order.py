@@ -188,6 +188,7 @@ def mode(
     Args:
         input (Tensor): Any shape and layout, any dtype but complex; plain or a MaskedTensor.
         dim (int or tuple of int, optional): The dimensions to reduce; None reduces all. ``axis`` is accepted as well.
+            Default: -1.
         fill_value (number, optional): The value of a result with too few valid entries. Its index is 0 for a plain
             ``input`` and masked for a MaskedTensor.
 
@@ -240,10 +241,10 @@ def quantile() -> Tensor:
         q (float or Tensor): A number from 0 to 1, or several: a list, or a 0-d or 1-D tensor of ``input``'s dtype.
         dim (int or tuple of int, optional): The dimensions to reduce; None reduces all. ``axis`` is accepted as well.
         interpolation (str, optional): How to interpolate between two entries: ``"linear"``, ``"lower"``, ``"higher"``,
-            ``"midpoint"`` or ``"nearest"``.
+            ``"midpoint"`` or ``"nearest"``. Default: ``"linear"``.
         alphap (float, optional): With ``betap``, the plotting position: the k-th of n entries is the ``(k - alphap) /
-            (n + 1 - alphap - betap)`` quantile. 1 and 1 are torch's defaults, 0.4 and 0.4 scipy's.
-        betap (float, optional): The plotting position at the upper end, see ``alphap``.
+            (n + 1 - alphap - betap)`` quantile; scipy uses 0.4 for both. Default: 1.0.
+        betap (float, optional): The plotting position at the upper end, see ``alphap``. Default: 1.0.
         weights (Tensor, optional): Any real dtype, broadcastable to ``input``, or 1-D with one entry per position along
             ``dim``; plain or a MaskedTensor. The result is the smallest entry at which the cumulative weight reaches
             ``q`` of the total; masked weights and weights of 0 exclude their entries.
@@ -292,10 +293,10 @@ def nanquantile() -> Tensor:
         q (float or Tensor): A number from 0 to 1, or several: a list, or a 0-d or 1-D tensor of ``input``'s dtype.
         dim (int or tuple of int, optional): The dimensions to reduce; None reduces all. ``axis`` is accepted as well.
         interpolation (str, optional): How to interpolate between two entries: ``"linear"``, ``"lower"``, ``"higher"``,
-            ``"midpoint"`` or ``"nearest"``.
+            ``"midpoint"`` or ``"nearest"``. Default: ``"linear"``.
         alphap (float, optional): With ``betap``, the plotting position: the k-th of n entries is the ``(k - alphap) /
-            (n + 1 - alphap - betap)`` quantile. 1 and 1 are torch's defaults, 0.4 and 0.4 scipy's.
-        betap (float, optional): The plotting position at the upper end, see ``alphap``.
+            (n + 1 - alphap - betap)`` quantile; scipy uses 0.4 for both. Default: 1.0.
+        betap (float, optional): The plotting position at the upper end, see ``alphap``. Default: 1.0.
         weights (Tensor, optional): Any real dtype, broadcastable to ``input``, or 1-D with one entry per position along
             ``dim``; plain or a MaskedTensor. The result is the smallest entry at which the cumulative weight reaches
             ``q`` of the total; masked weights and weights of 0 exclude their entries.

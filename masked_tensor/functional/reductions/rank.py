@@ -26,7 +26,7 @@ def rankdata(input: Tensor, method: Ties = "average", *, dim: int | None = None,
         input (Tensor): Any shape and layout, real or bool; plain or a MaskedTensor.
         method (str, optional): The rank of equal entries: ``"average"``, ``"min"`` or ``"max"`` of the ranks that they
             occupy, ``"dense"`` (as ``"min"``, without gaps between ranks) or ``"ordinal"`` (distinct ranks in order of
-            position).
+            position). Default: ``"average"``.
         dim (int, optional): The dimension to rank along; None ranks all entries together. ``axis`` is accepted as well.
 
     Returns:

@@ -36,7 +36,7 @@ def average(
         dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` reduces all.
         weights (Tensor, optional): Any dtype, broadcastable to ``input``, or 1-D with one entry per position along
             ``dim``; plain or a MaskedTensor.
-        keepdim (bool, optional): Keep the reduced dimensions with size 1.
+        keepdim (bool, optional): Keep the reduced dimensions with size 1. Default: False.
         fill_value (number, optional): The value of a result without a valid entry.
 
     Returns:

@@ -87,7 +87,7 @@ def ffill() -> Tensor:
         lengths (Tensor or str, optional): The number of steps of each sequence: integers ``(B,)`` or a list of int;
             ``"full"`` if there is no padding. Required for masked input unless ``dim`` is 0 and there are at most two
             dimensions; the batch dimension is 0, or 1 if ``dim`` is 0.
-        padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``.
+        padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``. Default: ``"right"``.
         limit (int, optional): The largest number of steps that a value is carried. Default: no limit.
         limit_area (str, optional): ``"inside"`` fills only between valid entries, ``"outside"`` only after the last.
             Default: both.
@@ -132,7 +132,7 @@ def bfill() -> Tensor:
         lengths (Tensor or str, optional): The number of steps of each sequence: integers ``(B,)`` or a list of int;
             ``"full"`` if there is no padding. Required for masked input unless ``dim`` is 0 and there are at most two
             dimensions; the batch dimension is 0, or 1 if ``dim`` is 0.
-        padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``.
+        padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``. Default: ``"right"``.
         limit (int, optional): The largest number of steps that a value is carried. Default: no limit.
         limit_area (str, optional): ``"inside"`` fills only between valid entries, ``"outside"`` only before the first.
             Default: both.
@@ -192,15 +192,16 @@ def interpolate(
         lengths (Tensor or str, optional): The number of steps of each sequence: integers ``(B,)`` or a list of int;
             ``"full"`` if there is no padding. Required for masked input unless ``dim`` is 0 and there are at most two
             dimensions; the batch dimension is 0, or 1 if ``dim`` is 0.
-        padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``.
+        padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``. Default: ``"right"``.
         method (str, optional): ``"linear"`` weighs both neighbours by distance, and repeats the last valid entry beyond
             it. ``"nearest"`` takes the nearer neighbour, or the earlier of two, and fills only between valid entries.
+            Default: ``"linear"``.
         index (Tensor, optional): The time of each entry, strictly rising: ``(T,)``, or ``(B, T)`` for each sequence
             (``(T, B)`` if ``dim`` is 0), any real dtype; by default entries are one step apart. Times past the end of a
             sequence are ignored and may be masked.
         limit (int, optional): The largest number of consecutive entries to fill. Default: no limit.
         limit_direction (str, optional): The direction in which ``limit`` counts and in which the edges are filled:
-            ``"forward"``, ``"backward"`` or ``"both"``.
+            ``"forward"``, ``"backward"`` or ``"both"``. Default: ``"forward"``.
         limit_area (str, optional): ``"inside"`` fills only between valid entries, ``"outside"`` only beyond them.
             Default: both.
         max_gap (int, optional): Leave gaps, including those at the edges, of more than this many masked entries
@@ -282,7 +283,7 @@ def shift(
         lengths (Tensor or str, optional): The number of steps of each sequence: integers ``(B,)`` or a list of int;
             ``"full"`` if there is no padding. Required for masked input unless ``dim`` is 0 and there are at most two
             dimensions; the batch dimension is 0, or 1 if ``dim`` is 0.
-        padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``.
+        padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``. Default: ``"right"``.
         fill_value (number, optional): The value of masked entries. Default: NaN in a plain result.
 
     Returns:

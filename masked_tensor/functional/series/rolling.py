@@ -142,7 +142,7 @@ class Rolling(Generic[T]):
         """The variance of the valid entries of each window, masked where there are at most ``ddof``.
 
         Args:
-            ddof (int, optional): Subtracted from the number of valid entries in the divisor.
+            ddof (int, optional): Subtracted from the number of valid entries in the divisor. Default: 1.
 
         Returns:
             Tensor: ``input``'s shape, its time divided by ``step``, in its dtype; the default dtype for integers
@@ -158,7 +158,7 @@ class Rolling(Generic[T]):
         """The standard deviation of the valid entries of each window, masked where there are at most ``ddof``.
 
         Args:
-            ddof (int, optional): Subtracted from the number of valid entries in the divisor.
+            ddof (int, optional): Subtracted from the number of valid entries in the divisor. Default: 1.
 
         Returns:
             Tensor: ``input``'s shape, its time divided by ``step``, in its dtype; the default dtype for integers
@@ -385,6 +385,7 @@ def rolling(
             with ``index``.
         center (bool, optional): Center each window on its entry. Default: False.
         closed (str, optional): Which ends belong to the window: ``"right"``, ``"left"``, ``"both"`` or ``"neither"``.
+            Default: ``"right"``.
         step (int, optional): The number of entries from one window to the next. Default: 1.
         index (Tensor, optional): The time of each entry, not falling: ``(T,)``, or ``(B, T)`` for each sequence (``(T,
             B)`` if ``dim`` is 0), any real dtype. The window of time ``t`` is ``(t - window, t]``, or ``(t - window /
@@ -392,7 +393,7 @@ def rolling(
         lengths (Tensor or str, optional): The number of steps of each sequence: integers ``(B,)`` or a list of int;
             ``"full"`` if there is no padding. Required as for :func:`ffill` if a masked entry may have a valid result
             (``min_periods``), and for ``count()``.
-        padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``.
+        padding_side (str, optional): The side of the padding: ``"right"`` or ``"left"``. Default: ``"right"``.
         fill_value (number, optional): The value of results with too few valid entries. By default they are masked for a
             MaskedTensor and NaN for a plain ``input``.
 
