@@ -1,4 +1,4 @@
-"""A torch.Tensor subclass with a validity mask, and the same rules as functions of plain tensors."""
+"""A torch.Tensor subclass with a validity mask, and the same operations for plain tensors with ``mask=``."""
 
 from typing import TYPE_CHECKING
 from typing import Any as _Any

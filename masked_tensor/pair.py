@@ -34,9 +34,9 @@ class Payload(enum.Enum):
 class Pair:
     """Plain data and its mask, as rules receive and return them.
 
-    A rule must not write into either. It must keep two promises about gradients: the gradient of a returned ``data`` is
-    0 where the returned ``mask`` is False, and the gradient that the rule computes for the ``data`` of an argument must
-    be 0 where the ``mask`` of the argument is False.
+    A rule must not write into either. Gradients follow one contract: a rule can rely on the gradient that arrives at a
+    returned ``data`` being 0 where the returned ``mask`` is False, and must itself return, for the ``data`` of an
+    argument, a gradient that is 0 where the argument's ``mask`` is False.
 
     Args:
         data (Tensor): Plain, of any shape, dtype and layout. Where ``mask`` is False it may be anything, including NaN.

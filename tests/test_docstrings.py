@@ -205,7 +205,9 @@ def test_defaults_are_those_of_the_code(name: str) -> None:
             told = re.search(r"Default: (.+)\.$", text)
             assert told, f"the default of {parameter}"
             said = told[1].strip('`"')
-            assert said == str(default) if isinstance(default, str | bool) else repr(float(said)) == repr(float(default))
+            assert (
+                said == str(default) if isinstance(default, str | bool) else repr(float(said)) == repr(float(default))
+            )
 
 
 def related(name: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Context managers that choose between honest meanings of an op.
+"""Context managers that choose between meanings of an op.
 
 A choice holds for the thread or asyncio task that makes it, until the context is left.  It is seen by compiled code,
 whose guards compile anew under other choices, and by the second run of ``torch.utils.checkpoint``, wherever

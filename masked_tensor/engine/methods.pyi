@@ -1430,8 +1430,9 @@ class Methods(Tensor):
                 export).
 
         Example:
-            >>> mt.masked_tensor([[1.0, 2.0], [3.0, None]]).to_nested().offsets()
-            tensor([0, 2, 3])
+            >>> nested = mt.masked_tensor([[1.0, 2.0], [3.0, None]]).to_nested()
+            >>> [sequence.tolist() for sequence in nested.unbind()]
+            [[1.0, 2.0], [3.0]]
 
         See also:
             :func:`from_nested`, :func:`to_packed_sequence`, :func:`unpad`.
@@ -1463,8 +1464,9 @@ class Methods(Tensor):
                 export).
 
         Example:
-            >>> mt.masked_tensor([[1.0, 2.0], [3.0, None]]).to_packed_sequence().batch_sizes
-            tensor([2, 1])
+            >>> sequences = mt.masked_tensor([[1.0, 2.0], [3.0, None]]).to_packed_sequence()
+            >>> sequences.data, sequences.batch_sizes
+            (tensor([1., 3., 2.]), tensor([2, 1]))
 
         See also:
             :func:`to_nested`, :func:`unpad`.
@@ -1473,7 +1475,7 @@ class Methods(Tensor):
             ``torch.nn.utils.rnn.pack_sequence``.
         """
     def harden_mask(self) -> MaskedTensor:
-        """The tensor itself, whose masked entries now stay masked when it or its views are written to.
+        """The tensor itself, whose masked entries now stay masked when it or its views are assigned.
 
         Copies of it (``clone``, ``to``, ``deepcopy``, a pickle) have a hard mask as well.
 
@@ -1493,7 +1495,7 @@ class Methods(Tensor):
             ``numpy.ma.MaskedArray.harden_mask``.
         """
     def soften_mask(self) -> MaskedTensor:
-        """The tensor itself, whose masked entries become valid again when they are written.
+        """The tensor itself, whose masked entries become valid again when they are assigned.
 
         This reverses :meth:`harden_mask`.
 
@@ -1554,8 +1556,10 @@ class Methods(Tensor):
         Example:
             >>> x = mt.from_lengths(torch.ones(2, 3, 4), [3, 1])
             >>> y = x.packed()
-            >>> y.is_packed, y.shape, (y * 2).sum().item()
-            (True, torch.Size([2, 3, 4]), 32.0)
+            >>> y.is_packed, y.shape, y.lengths()
+            (True, torch.Size([2, 3, 4]), tensor([3, 1]))
+            >>> (y * 2).sum().item(), (x * 2).sum().item()  # the same values
+            (32.0, 32.0)
             >>> x.packed(capacity=5).sum().item()
             16.0
 

@@ -1,4 +1,4 @@
-"""What rules and libraries of your own are written with: pairs, fills, masks, rules for other storages, tables.
+"""Tools for your own rules and libraries: pairs, fills, masks, rules for sparse and packed storage, tables.
 
 A *rule* says what an operator does with masked tensors.  It is a function on :class:`Pair` records of plain tensors,
 registered by :func:`register_rule`.  "Writing rules" in the documentation teaches it in three examples.

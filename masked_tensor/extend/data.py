@@ -1,4 +1,4 @@
-"""Masked tensors as plain pairs and back, tables of other libraries as pairs, and columns for whatever reads Arrow.
+"""Masked tensors as plain pairs and back, tables of other libraries as pairs, and columns for Arrow.
 
 A library of statistics, a writer of files or a converter is written with these.
 """
@@ -174,7 +174,7 @@ def has_nan_for_missing(values: object, pair: Pair) -> bool:
     """Whether a container that can only mark missing values as NaN, such as a numpy-backed pandas column, contains NaN.
 
     Args:
-        values (object): The container.
+        values (object): The container, such as a pandas Series or DataFrame.
         pair (Pair): The result of :func:`read` or :func:`read_table` for it.
 
     Returns:

@@ -1,4 +1,4 @@
-"""The fills that rules are made of, forward and backward."""
+"""The fills that rules consist of, forward and backward."""
 
 from torch import Tensor
 

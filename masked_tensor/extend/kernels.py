@@ -1,4 +1,4 @@
-"""Kernels of your own: what computes an op of this package on a device in fewer passes than its formula."""
+"""Your own kernels, which compute an op of this package on a device in fewer passes than its formula."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

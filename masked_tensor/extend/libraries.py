@@ -1,4 +1,4 @@
-"""Functions of other libraries that count the entries of a tensor in Python: how they are replaced.
+"""How functions of other libraries that count the entries of a tensor in Python are replaced.
 
 Nothing is imported: a function is replaced as soon as somebody imports its module, or at once.
 """

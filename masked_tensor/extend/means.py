@@ -1,4 +1,4 @@
-"""How the mean of a loss is taken: a setting of your own divides in place of torch, as ``mean_over`` does."""
+"""How the mean of a loss is computed: your own context can divide in place of torch, as ``mean_over`` does."""
 
 from abc import abstractmethod
 from dataclasses import replace

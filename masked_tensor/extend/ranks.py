@@ -1,4 +1,4 @@
-"""The ranks of ``torch.distributed``: which group is meant, how many there are, and where their numbers lie."""
+"""The ranks of ``torch.distributed``: the group of an argument, its size, and the device of its numbers."""
 
 from collections.abc import Iterable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Which ops convert packed tensors to the padded layout."""
+"""A report of the ops that convert packed tensors to the padded layout."""
 
 from dataclasses import replace
 

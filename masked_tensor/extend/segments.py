@@ -1,4 +1,4 @@
-"""The values of a reduction, each with the number of the result that it belongs to."""
+"""The values of a reduction, each with the number of its result."""
 
 from collections.abc import Callable
 

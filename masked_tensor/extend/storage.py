@@ -1,4 +1,4 @@
-"""Rules for sparse and for packed tensors, which work on the stored values alone."""
+"""Rules for sparse and for packed tensors, which work on the stored values only."""
 
 import inspect
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Functional forms: the families' rules for plain tensors of any layout, with a mask of any layout.
+"""Functional forms: the same rules as functions of plain tensors of any layout, with a ``mask`` of any layout.
 
 The names and signatures are those of ``torch.masked`` (``import masked_tensor as masked`` is a drop-in), and more.
 """

@@ -156,7 +156,7 @@ def amin(input: T, dim: Dim=None, keepdim: bool=False, *, dtype: torch.dtype | N
     """
 @overload
 def aminmax(input: MaskedTensor, dim: Dim=None, *, keepdim: bool=False, mask: Tensor | None=None, fill_value: Number | None=None, min_count: int | None=None) -> methods._aminmax_result:
-    """The smallest and the largest valid entry along ``dim``.
+    """The smallest and the largest valid entry along ``dim``: ``min(x[valid]), max(x[valid])``.
 
     Where no entry is valid, the results are those of :func:`amin` and :func:`amax` for a plain ``input`` and masked for
     a MaskedTensor.
@@ -510,7 +510,8 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None=No
 def binary_cross_entropy_with_logits(input: MaskedTensor, target: Tensor, weight: Tensor | None=None, *, pos_weight: Tensor | None=None, reduction: str='mean', mask: Tensor | None=None, target_mask: Tensor | None=None, fill_value: Number | None=None) -> MaskedTensor:
     """The binary cross entropy of ``sigmoid(input)`` over the valid entries.
 
-    An entry counts if ``input`` and ``target`` are both valid.
+    With ``s = sigmoid(input)``, the loss is ``-(target * log(s) + (1 - target) * log(1 - s))``. An entry counts if
+    ``input`` and ``target`` are both valid.
 
     Args:
         input (Tensor): Logits, floating point, of any shape; plain or a MaskedTensor.
@@ -556,7 +557,8 @@ def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tens
 def corrcoef(input: T, *, mask: Tensor | None=None, fill_value: Number | None=None, min_count: int | None=None) -> T:
     """The correlation matrix, each entry over the observations in which both variables are valid.
 
-    With fewer than two such observations, the result is NaN for a plain ``input`` and masked for a MaskedTensor.
+    Over the observations of a pair, the entry is ``cov(x, y) / (std(x) * std(y))``. With fewer than two observations,
+    the result is NaN for a plain ``input`` and masked for a MaskedTensor.
 
     Args:
         input (Tensor): ``(V, N)``, one row per variable, or ``(N,)``; any dtype; plain or a MaskedTensor.
@@ -641,7 +643,7 @@ def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: MaskedTensor, 
 @overload
 def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float=0.0, *, reduction: str='mean', mask: Tensor | None=None, target_mask: Tensor | None=None, fill_value: Number | None=None) -> Tensor: ...
 def count_nonzero(input: T, dim: Dim=None, *, keepdim: bool=False, mask: Tensor | None=None, fill_value: Number | None=None, min_count: int | None=None) -> T:
-    """The number of nonzero valid entries along ``dim``.
+    """The number of nonzero valid entries along ``dim``: ``sum(x[valid] != 0)``.
 
     Where no entry is valid, the count is 0, and it is valid in a MaskedTensor as well.
 
@@ -683,11 +685,11 @@ def count_nonzero(input: T, dim: Dim=None, *, keepdim: bool=False, mask: Tensor 
 def cov(input: T, *, correction: int=1, fweights: Tensor | None=None, aweights: Tensor | None=None, mask: Tensor | None=None, fill_value: Number | None=None, min_count: int | None=None) -> T:
     """The covariance matrix, each entry over the observations in which both variables are valid.
 
-    With ``correction`` or fewer such observations, the result is NaN for a plain ``input`` and masked for a
-    MaskedTensor.
+    Over the ``n`` observations of a pair, the entry is ``sum((x - mean(x)) * (y - mean(y))) / (n - correction)``. With
+    ``correction`` or fewer observations, the result is NaN for a plain ``input`` and masked for a MaskedTensor.
 
     Args:
-        input (Tensor): ``(V, N)``, a row for each variable, or ``(N,)``; any dtype; plain or a MaskedTensor.
+        input (Tensor): ``(V, N)``, one row per variable, or ``(N,)``; any dtype; plain or a MaskedTensor.
         correction (int, optional): Subtracted from the number of observations in the divisor: 1 or 0. Default: 1.
         fweights (Tensor, optional): How often each observation was made: integers ``(N,)``; plain or a MaskedTensor.
             Observations with a masked weight are left out.
@@ -696,7 +698,8 @@ def cov(input: T, *, correction: int=1, fweights: Tensor | None=None, aweights: 
         mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
             to ``input``, and combined with the mask of a MaskedTensor. A strided ``input`` expands to a wider mask.
         fill_value (number, optional): The value of an entry with too few observations.
-        min_count (int, optional): How many common observations an entry needs, as pandas' ``min_periods``.
+        min_count (int, optional): The number of common observations that an entry requires, as ``min_periods`` in
+            pandas.
 
     Returns:
         Tensor: ``(V, V)``, or 0-d for one variable; in ``input``'s dtype, or the default dtype for integers. A
@@ -785,7 +788,7 @@ def cross_entropy(input: Tensor, target: MaskedTensor, weight: Tensor | None=Non
 def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None=None, *, ignore_index: int=-100, label_smoothing: float=0.0, reduction: str='mean', mask: Tensor | None=None, target_mask: Tensor | None=None, fill_value: Number | None=None) -> Tensor: ...
 @overload
 def cummax(input: MaskedTensor, dim: int, *, mask: Tensor | None=None) -> methods._cummax_result:
-    """The running maximum of the valid entries along ``dim``, and its position.
+    """The running maximum of the valid entries along ``dim``, and its position: ``max(x[s] for s <= t if valid[s])``.
 
     Masked entries are 0 in plain results and stay masked in a MaskedTensor. A sparse ``input`` keeps its pattern; only
     stored entries take part.
@@ -823,7 +826,7 @@ def cummax(input: MaskedTensor, dim: int, *, mask: Tensor | None=None) -> method
 def cummax(input: Tensor, dim: int, *, mask: Tensor | None=None) -> torch.return_types.cummax: ...
 @overload
 def cummin(input: MaskedTensor, dim: int, *, mask: Tensor | None=None) -> methods._cummin_result:
-    """The running minimum of the valid entries along ``dim``, and its position.
+    """The running minimum of the valid entries along ``dim``, and its position: ``min(x[s] for s <= t if valid[s])``.
 
     Masked entries are 0 in plain results and stay masked in a MaskedTensor. A sparse ``input`` keeps its pattern; only
     stored entries take part.
@@ -927,7 +930,7 @@ def cumsum(input: T, dim: int, *, dtype: torch.dtype | None=None, mask: Tensor |
     """
 @overload
 def dist(input: MaskedTensor, other: Tensor, p: float=2, *, mask: Tensor | None=None, fill_value: Number | None=None) -> MaskedTensor:
-    """The ``p``-norm of ``input - other`` over the entries that are valid in both.
+    """The ``p``-norm of the difference over the entries that are valid in both: ``norm(input - other, p)``.
 
     Where no entry is valid, the result is 0 for plain tensors and masked for a MaskedTensor.
 
@@ -1018,7 +1021,7 @@ def ffill(input: T, dim: int | None=None, *, lengths: Lengths=None, padding_side
     """
 @overload
 def gaussian_nll_loss(input: MaskedTensor, target: Tensor, var: float | Tensor, full: bool=False, eps: float=1e-06, reduction: str='mean', *, mask: Tensor | None=None, target_mask: Tensor | None=None, fill_value: Number | None=None) -> MaskedTensor:
-    """The negative log likelihood of a normal distribution, over the valid entries.
+    """The negative log likelihood of a normal distribution over the valid entries.
 
     With ``v = max(var, eps)``, the loss is ``0.5 * (log(v) + (input - target) ** 2 / v)``. An entry counts if ``input``
     and ``target`` are both valid.
@@ -1475,7 +1478,8 @@ def log_prob(distribution: torch.distributions.Distribution, value: T, *, mask: 
             MaskedTensor.
         mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
             to ``value``, and combined with the mask of a MaskedTensor.
-        fill_value (number, optional): The result of an event without a valid coordinate. Default: NaN.
+        fill_value (number, optional): The result of an event without a valid coordinate; by default NaN, or masked for
+            a MaskedTensor.
 
     Returns:
         Tensor: ``(*S, *B)``, in the dtype of the distribution's parameters. A MaskedTensor if ``value`` is one, masked
@@ -2289,6 +2293,9 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, *, reduction: str='mea
 @overload
 def multilabel_soft_margin_loss(input: MaskedTensor, target: Tensor, weight: Tensor | None=None, *, reduction: str='mean', mask: Tensor | None=None, target_mask: Tensor | None=None, fill_value: Number | None=None) -> MaskedTensor:
     """The multi-label logistic loss: binary cross entropy of logits, averaged over the valid classes.
+
+    The loss of a sample is the mean over its valid classes of ``-(target * log(s) + (1 - target) * log(1 - s))``, with
+    ``s = sigmoid(input)``.
 
     Args:
         input (Tensor): Logits ``(N, C)``, floating point; plain or a MaskedTensor.
@@ -3205,7 +3212,7 @@ def softmin(input: T, dim: int, *, dtype: torch.dtype | None=None, mask: Tensor 
         ``torch.nn.functional.softmin``, ``torch.masked.softmin``.
     """
 def std(input: T, dim: Dim=None, unbiased: bool | None=None, keepdim: bool=False, *, correction: float | None=None, dtype: torch.dtype | None=None, mask: Tensor | None=None, fill_value: Number | None=None, min_count: int | None=None) -> T:
-    """The standard deviation of the valid entries along ``dim``: the square root of :func:`var`.
+    """The standard deviation of the valid entries along ``dim``: ``sqrt(var(x))``, see :func:`var`.
 
     Where ``n <= correction``, the result is NaN for a plain ``input`` and masked for a MaskedTensor. The gradient is 0
     where the standard deviation is 0.

@@ -1,4 +1,4 @@
-"""Functional attention with a mask of keys."""
+"""Functional attention with a mask of valid keys."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Functional batch and instance normalization, with the statistics of the valid elements in the running ones too."""
+"""Functional batch and instance normalization, whose statistics and running statistics are over the valid entries."""
 
 from torch import Tensor
 

@@ -1,4 +1,4 @@
-"""The log density of what is there: distributions of torch, and values of which some are missing."""
+"""The log density of values with missing coordinates, under the distributions of torch."""
 
 import math
 from collections.abc import Callable
@@ -50,7 +50,8 @@ def log_prob(
             MaskedTensor.
         mask (Tensor, optional): True = valid; bool (integers are read as ``mask != 0``), of any layout, broadcastable
             to ``value``, and combined with the mask of a MaskedTensor.
-        fill_value (number, optional): The result of an event without a valid coordinate. Default: NaN.
+        fill_value (number, optional): The result of an event without a valid coordinate; by default NaN, or masked for
+            a MaskedTensor.
 
     Returns:
         Tensor: ``(*S, *B)``, in the dtype of the distribution's parameters. A MaskedTensor if ``value`` is one, masked

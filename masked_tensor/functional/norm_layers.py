@@ -1,4 +1,4 @@
-"""The functions of the norm layers, with the statistics of the valid elements (of a sparse input: the stored ones)."""
+"""Functional normalization layers, with the statistics of the valid entries (for sparse input, the stored ones)."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

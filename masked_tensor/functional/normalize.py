@@ -1,4 +1,4 @@
-"""Functional normalize: division by the norm of the valid elements."""
+"""Functional normalize: division by the norm of the valid entries."""
 
 import torch
 from torch import Tensor

@@ -1,4 +1,4 @@
-"""Functional cumulative sums and products over the valid elements."""
+"""Functional cumulative sums, products, maxima and minima over the valid entries."""
 
 from collections.abc import Callable
 from functools import partial
@@ -105,7 +105,7 @@ def logcumsumexp(input: Tensor, dim: int, *, dtype: torch.dtype | None = None, m
 
 @as_torch
 def cummax(input: Tensor, dim: int, *, mask: Tensor | None = None) -> torch.return_types.cummax:
-    """The running maximum of the valid entries along ``dim``, and its position.
+    """The running maximum of the valid entries along ``dim``, and its position: ``max(x[s] for s <= t if valid[s])``.
 
     Masked entries are 0 in plain results and stay masked in a MaskedTensor. A sparse ``input`` keeps its pattern; only
     stored entries take part.
@@ -138,7 +138,7 @@ def cummax(input: Tensor, dim: int, *, mask: Tensor | None = None) -> torch.retu
 
 @as_torch
 def cummin(input: Tensor, dim: int, *, mask: Tensor | None = None) -> torch.return_types.cummin:
-    """The running minimum of the valid entries along ``dim``, and its position.
+    """The running minimum of the valid entries along ``dim``, and its position: ``min(x[s] for s <= t if valid[s])``.
 
     Masked entries are 0 in plain results and stay masked in a MaskedTensor. A sparse ``input`` keeps its pattern; only
     stored entries take part.

@@ -1,4 +1,4 @@
-"""Functional softmax, log_softmax, softmin and logaddexp, with three ways to treat slices that hold nothing."""
+"""Functional softmax, log_softmax, softmin and logaddexp, with three options for slices without a valid entry."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What docstrings of forms share: an argument or an error of which one says nothing has the text here."""
+"""The texts that docstrings of functional forms share, for arguments and errors that they leave out."""
 
 import re
 from collections.abc import Sequence

@@ -223,6 +223,8 @@ def to_device(mask: Tensor, device: torch.device) -> Tensor:
 def full(shape: Sequence[int], device: torch.device, value: bool = True) -> Tensor:
     """A constant mask, which takes one byte.
 
+    On the CPU, all masks that are True share it, so do not write into the result.
+
     Args:
         shape (tuple of int): The shape of the mask.
         device (torch.device): The device of the mask.

@@ -59,16 +59,16 @@ class Frame:
 
 @dataclass(slots=True, eq=False)
 class Packed:
-    """A packed masked tensor as a packed rule gets it; the rule does not write into its parts.
+    """A packed masked tensor, as a packed rule receives it; the rule must not write into its parts.
 
-    Rules outside of this package read ``values``, ``inner``, ``shape`` and ``pair()`` alone. Inside of it ``grid`` says
-    which tokens of the padded batch are stored, ``order`` how the dimensions of ``shape`` are made of grid and
-    features, and ``payload`` what is known of the values where ``inner`` is False.
+    Rules outside this package use only ``values``, ``inner``, ``shape`` and ``pair()``. Inside it, ``grid`` records
+    which tokens of the padded batch are stored, ``order`` how the dimensions of ``shape`` are composed of grid and
+    features, and ``payload`` what is known about the values where ``inner`` is False.
 
     Attributes:
-        values (Tensor): The stored tokens, one after the other, ``(N, features...)``; any dtype.
-        inner (Tensor): Their mask, bool, of the shape of ``values``; None if all of them are valid.
-        shape (tuple of int): The shape of the tensor as users see it.
+        values (Tensor): The stored tokens, ``(N, features...)``; any dtype.
+        inner (Tensor): Their mask, bool, of the shape of ``values``; None if all are valid.
+        shape (tuple of int): The shape of the masked tensor.
 
     Example:
         >>> from masked_tensor.extend import packed_rule
@@ -108,7 +108,7 @@ class Packed:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of the tensor as users see it.
+        """The shape of the masked tensor.
 
         Example:
             >>> from masked_tensor.extend import packed_rule
@@ -142,10 +142,10 @@ class Packed:
         return Packed(values, self.grid, self.order, self.inner, self.payload, known=self.known)
 
     def pair(self) -> Pair:
-        """The stored tokens as a pair of their own, for a rule that takes pairs.
+        """The stored tokens and their mask as a :class:`Pair`.
 
         Returns:
-            Pair: Of shape ``(N, features...)``.
+            Pair: The tokens, of shape ``(N, features...)``.
 
         Example:
             >>> from masked_tensor.extend import packed_rule

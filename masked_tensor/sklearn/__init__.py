@@ -1,4 +1,4 @@
-"""For pipelines of scikit-learn (``pip install 'torch-masked-tensor[sklearn]'``)."""
+"""Transformers for scikit-learn pipelines (``pip install 'torch-masked-tensor[sklearn]'``)."""
 
 from ..stats.sklearn import MaskedStandardScaler
 

@@ -1,1 +1,1 @@
-"""Running statistics: what they are of, their state, and the class."""
+"""Running statistics: their options, their state, and the class."""

@@ -1,4 +1,4 @@
-"""What a forward fill carries over the end of a batch: the last valid value of each column, for each key."""
+"""A forward fill across batches: the last valid value of each column, for each key."""
 
 from collections.abc import Mapping, Sequence
 from operator import index

@@ -1,4 +1,4 @@
-"""What is read of running statistics, masked where nothing is known."""
+"""The statistics computed from the state of running statistics, masked where they are unknown."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any

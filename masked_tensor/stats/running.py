@@ -1,4 +1,4 @@
-"""Statistics of data that come in batches: they merge over batches, workers, ranks and restarts."""
+"""Statistics of batched data, which merge over batches, workers, ranks and restarts."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import index
@@ -477,7 +477,7 @@ class RunningStatistics(nn.Module):
 
     @property
     def std(self) -> Tensor:
-        """The standard deviation of each column, the square root of :attr:`var`: ``(features,)`` in float64.
+        """The standard deviation of each column, ``sqrt(var)``: ``(features,)`` in float64; see :attr:`var`.
 
         Example:
             >>> mt.RunningStatistics(1, correction=0).update(torch.tensor([[1.0], [5.0]])).std.tolist()

@@ -1,4 +1,4 @@
-"""Quantiles of columns without edges: a sketch that merges, and knows by how many ranks it may be off.
+"""Quantiles of columns without edges: a sketch that can be merged and bounds its own rank error.
 
 Entries wait until some thousands are there.  A run of them is sorted, and of each ``2^s`` neighbours one stands for
 all: a threshold then has at most ``2^(s-1)`` entries more or fewer below it than before.  Two full levels of weight

@@ -1,4 +1,4 @@
-"""A transformer of scikit-learn: a table with missing values as a standardised masked tensor, or as a filled array.
+"""A scikit-learn transformer from a table with missing values to a standardized masked tensor or a filled array.
 
 It needs scikit-learn: ``pip install 'torch-masked-tensor[sklearn]'``.
 """

@@ -1,4 +1,4 @@
-"""What is known of each column, as a table: printed, in a notebook, for pandas and for Arrow."""
+"""The statistics of each column as a table: printed, in a notebook, for pandas and for Arrow."""
 
 import html
 from importlib import import_module

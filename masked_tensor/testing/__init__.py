@@ -1,4 +1,4 @@
-"""Checks of your functions, models and rules: masked-out data, padding, flat tokens, equality, the laws of rules."""
+"""Checks for your functions, models and rules: masked-out data, padding, flat tokens, equality, properties of rules."""
 
 from .flat import check_flat
 from .invisible import GARBAGE, assert_close, check_invisible_data, poison

@@ -1,4 +1,4 @@
-"""What lies under a mask must be invisible: poison it, run, and compare."""
+"""Masked-out data must not affect results: they are replaced with garbage, and the results are compared."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Padding must change nothing: a padded batch against its rows alone, submodule by submodule."""
+"""Padding must not change results: a padded batch is compared with its sequences alone, submodule by submodule."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The laws that every rule keeps, for a rule of your own."""
+"""The properties that every rule must have, checked for your own rule."""
 
 from collections.abc import Callable
 from functools import partial

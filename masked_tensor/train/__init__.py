@@ -1,1 +1,1 @@
-"""For a training loop: means over ranks and micro-batches, sums of losses, batches of equal numbers of tokens."""
+"""For training loops: means over ranks and micro-batches, sums of losses, batches of equal numbers of tokens."""

@@ -1,4 +1,4 @@
-"""A sampler for packed batches: batches of equal numbers of tokens, planned alike on every rank."""
+"""A sampler for packed batches, with equal numbers of tokens per batch and the same plan on every rank."""
 
 import ctypes
 import hashlib

@@ -1,4 +1,4 @@
-"""The errors of a mean over ranks and micro-batches: what went wrong, and the way out."""
+"""The errors of a mean over ranks and micro-batches: what was wrong, and the way out."""
 
 NO_VALID_PART = (
     "the parts of a mean_over are masked, so that every gradient of their losses is 0: no part has a valid entry. A "

@@ -1,4 +1,4 @@
-"""One mean over the ranks of a process group: the sums are added before they are divided.
+"""A mean over the ranks of a process group: the sums are added before they are divided.
 
 The gradient is scaled so that the average over ranks, which data-parallel wrappers take, is the gradient of that mean:
 ``d mean / d total = ranks / number``.

@@ -1,4 +1,4 @@
-"""One mean over ranks and micro-batches: means have an exact numerator and count, and those add up."""
+"""A mean over ranks and micro-batches, from the exact numerator and count of each part."""
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal

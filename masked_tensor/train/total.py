@@ -1,4 +1,4 @@
-"""The sum of the losses that exist."""
+"""The sum of the valid losses."""
 
 from collections.abc import Sequence
 

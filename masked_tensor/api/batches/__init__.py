@@ -1,1 +1,1 @@
-"""Batches of sequences: made, aligned, joined, packed and taken apart."""
+"""Batches of sequences: creating, aligning, joining, packing and taking them apart."""

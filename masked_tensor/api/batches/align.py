@@ -1,4 +1,4 @@
-"""Rows turned so that they begin, or end, where the batch does."""
+"""Sequences rotated so that they start, or end, where the batch does."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Batches of sequences: made from padded data and lengths, from lists, from tokenizers, from nested tensors.
+"""Batches of sequences from padded data and lengths, lists, tokenizers and nested tensors.
 
 One convention: batch first, ``dim`` is where the time lies in the batch, ``padding_side`` is where the padding goes.
 """

@@ -1,4 +1,4 @@
-"""Rows that hold several documents one after the other, as packed pretraining makes them."""
+"""Rows that hold several documents one after the other, as in packed pretraining."""
 
 from typing import Any
 

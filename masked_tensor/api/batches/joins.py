@@ -1,4 +1,4 @@
-"""Batches put together: one after the other, padded to the longest, or sequence by sequence in time."""
+"""Batches concatenated, padded to the longest, or joined sequence by sequence along time."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -29,7 +29,7 @@ from .unbatch import steps_of_runs
 
 @takes_axis
 def cat(tensors: Sequence[Any], dim: int = 0, *, padding_side: str = "right") -> MaskedTensor:
-    """Batches stacked along ``dim``, the shorter ones padded to the longest; ``join`` appends along time instead.
+    """Batches concatenated along ``dim``, shorter ones padded to the longest; ``join`` appends along time instead.
 
     This is ``torch.cat`` for batches of different padded lengths; the new padding is masked. Packed batches stay
     packed, and no padded tensor is allocated. Gradients flow back.
@@ -113,10 +113,10 @@ def _cat_packed(tensors: Sequence[Any], dim: int, side: str) -> MaskedTensor | N
 
 @takes_axis
 def join(*batches: MaskedTensor, dim: int = 1, padding_side: str = "right") -> MaskedTensor:
-    """A batch in which sequence ``i`` of each batch follows sequence ``i`` of the one before; ``cat`` stacks batches.
+    """Batches joined along time, sequence by sequence, without padding in between; ``cat`` adds sequences instead.
 
-    No padding is left in between, so left-padded prompts and right-padded answers become whole sequences. Gradients
-    flow back.
+    Sequence ``i`` of the result is sequence ``i`` of the first batch, followed by that of the next: left-padded prompts
+    and right-padded answers become whole sequences. Gradients flow back.
 
     Args:
         *batches (MaskedTensor): Strided batches ``(B, T, ...)`` of any dtype with the same ``B`` and features. Each

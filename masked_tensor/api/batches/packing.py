@@ -74,8 +74,10 @@ def packed(
     Example:
         >>> x = mt.from_lengths(torch.ones(2, 3, 4), [3, 1])
         >>> y = x.packed()
-        >>> y.is_packed, y.shape, (y * 2).sum().item()
-        (True, torch.Size([2, 3, 4]), 32.0)
+        >>> y.is_packed, y.shape, y.lengths()
+        (True, torch.Size([2, 3, 4]), tensor([3, 1]))
+        >>> (y * 2).sum().item(), (x * 2).sum().item()  # the same values
+        (32.0, 32.0)
         >>> x.packed(capacity=5).sum().item()
         16.0
 

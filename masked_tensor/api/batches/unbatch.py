@@ -1,4 +1,4 @@
-"""Leaving as sequences: lengths, a list of tensors, nested tensors, packed sequences.
+"""Batches taken apart: lengths, lists of tensors, nested tensors and packed sequences.
 
 Each takes a batch ``(B, T, ...)`` whose sequences are one run of valid steps each, padded on either side.  Of a packed
 batch with the padding behind, the stored rows leave as they are.
@@ -178,8 +178,9 @@ def to_nested(
             export).
 
     Example:
-        >>> mt.masked_tensor([[1.0, 2.0], [3.0, None]]).to_nested().offsets()
-        tensor([0, 2, 3])
+        >>> nested = mt.masked_tensor([[1.0, 2.0], [3.0, None]]).to_nested()
+        >>> [sequence.tolist() for sequence in nested.unbind()]
+        [[1.0, 2.0], [3.0]]
 
     See also:
         :func:`from_nested`, :func:`to_packed_sequence`, :func:`unpad`.
@@ -242,8 +243,9 @@ def to_packed_sequence(x: MaskedTensor, enforce_sorted: bool = True) -> PackedSe
             export).
 
     Example:
-        >>> mt.masked_tensor([[1.0, 2.0], [3.0, None]]).to_packed_sequence().batch_sizes
-        tensor([2, 1])
+        >>> sequences = mt.masked_tensor([[1.0, 2.0], [3.0, None]]).to_packed_sequence()
+        >>> sequences.data, sequences.batch_sizes
+        (tensor([1., 3., 2.]), tensor([2, 1]))
 
     See also:
         :func:`to_nested`, :func:`unpad`.

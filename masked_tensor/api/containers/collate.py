@@ -1,4 +1,4 @@
-"""A loader's batch of samples of different length."""
+"""A DataLoader's batch of samples of different lengths."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""safetensors files of masked tensors: each is two plain entries, data and mask, that any reader understands."""
+"""safetensors files of masked tensors: each is stored as two plain entries, data and mask."""
 
 import ctypes
 import json

@@ -42,7 +42,7 @@ def redistribute(
     Args:
         x (MaskedTensor): A masked tensor of DTensors of any shape and dtype.
         device_mesh (DeviceMesh, optional): The mesh; by default that of ``x``.
-        placements (list of Placement, optional): How the data are placed on each dimension of the mesh; the mask
+        placements (list of Placement, optional): The placements of the data on each dimension of the mesh; the mask
             follows.
         **kwargs (bool or torch.dtype): Other keywords of ``DTensor.redistribute``. It waits even with ``async_op``.
 
@@ -235,13 +235,13 @@ def install(module: Any) -> None:
     kind.__new__ = masked_new
 
 
-_PLACEMENTS = """How the data are placed on each dimension of the mesh; a tensor that is on none has no such attribute.
+_PLACEMENTS = """The placements of the data on each dimension of the mesh; only tensors on a mesh have this attribute.
 
 Example:
     >>> hasattr(mt.masked_tensor([1.0]), "placements")  # not on a mesh
     False
 """
-_DEVICE_MESH = """The mesh on which the data are placed; a tensor that is on none has no such attribute.
+_DEVICE_MESH = """The mesh on which the data are placed; only tensors on a mesh have this attribute.
 
 Example:
     >>> hasattr(mt.masked_tensor([1.0]), "device_mesh")  # not on a mesh

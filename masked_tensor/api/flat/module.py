@@ -1,4 +1,4 @@
-"""``flat``: a module that runs on plain tokens when it is given a masked batch."""
+"""``flat``: a module that runs without padding when it is given a masked batch."""
 
 from functools import cache, wraps
 from typing import Any, TypeVar
@@ -50,10 +50,14 @@ def flat(module: Module, on: bool = True, *, check: bool = True) -> Module:
 
     Example:
         >>> layer = torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
-        >>> model = mt.flat(torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False))
-        >>> y = model(mt.from_lengths(torch.randn(2, 5, 8), [5, 3]))
+        >>> model = mt.flat(torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)).eval()
+        >>> x = mt.from_lengths(torch.randn(2, 5, 8), [5, 3])
+        >>> y = model(x)
         >>> y.shape, y.is_packed, y.lengths()
         (torch.Size([2, 5, 8]), True, tensor([5, 3]))
+        >>> alone = model(x.unpad()[1][None])  # a plain sequence, as before
+        >>> torch.allclose(y.unpad()[1], alone[0], atol=1e-5)
+        True
 
     See also:
         :func:`packed`, :func:`from_flat`.

@@ -1,4 +1,4 @@
-"""Flat tokens: the steps of all sequences of a batch, one after the other, as plain data with positions and bounds."""
+"""Flat tokens: the steps of all sequences of a batch in one row, as plain data with positions and boundaries."""
 
 from contextlib import suppress
 from dataclasses import dataclass
@@ -165,10 +165,13 @@ def from_flat(values: Tensor, flat: FlatTokens) -> MaskedTensor:
         ValueError: ``values`` are not one row of as many tokens as in ``flat``.
 
     Example:
-        >>> flat = mt.from_lengths(torch.ones(2, 3, 4), [3, 1]).to_flat()
-        >>> y = mt.from_flat(torch.nn.Linear(4, 8)(flat.values), flat)
-        >>> y.shape, y.is_packed, y.lengths()
-        (torch.Size([2, 3, 8]), True, tensor([3, 1]))
+        >>> flat = mt.from_lengths(torch.ones(2, 3), [3, 1]).to_flat()
+        >>> y = mt.from_flat(flat.values * 2, flat)
+        >>> y.is_packed, y.lengths()
+        (True, tensor([3, 1]))
+        >>> y
+        masked_tensor([[2.0000, 2.0000, 2.0000],
+                       [2.0000,     --,     --]], valid=4/6)
 
     See also:
         :func:`flat`.

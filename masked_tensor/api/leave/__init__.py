@@ -1,1 +1,1 @@
-"""Leaving: the only ways from masked tensors to plain data."""
+"""Conversions from masked tensors to plain data; there are no other ways."""

@@ -1,4 +1,4 @@
-"""``select_valid``: several tensors leave together, as the entries that are valid in all of them."""
+"""``select_valid``: several tensors as plain data, at the entries that are valid in all of them."""
 
 from functools import reduce
 

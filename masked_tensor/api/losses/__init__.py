@@ -1,1 +1,1 @@
-"""Losses and how many entries they are of: their total, losses without a valid entry, ``numel()``."""
+"""Losses and their counts: sums of losses, losses without a valid entry, ``numel()``."""

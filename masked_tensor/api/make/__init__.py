@@ -1,1 +1,1 @@
-"""Making masked tensors: of data and a mask, of values that count as missing, in factories of torch."""
+"""Creating masked tensors: from data and a mask, from values that stand for missing, by factories of torch."""

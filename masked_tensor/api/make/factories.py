@@ -1,4 +1,4 @@
-"""Fresh tensors for code that fills them with masked results."""
+"""New masked tensors from torch's factories, for code that fills buffers with masked results."""
 
 from collections.abc import Callable
 from dataclasses import replace

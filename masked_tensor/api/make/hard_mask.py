@@ -1,4 +1,4 @@
-"""Hard masks, as in numpy.ma: padding that can never become data."""
+"""Hard masks, as in numpy.ma: masked entries stay masked when they are assigned."""
 
 from ...engine.alias_records import family_of
 from ...engine.tensor import MaskedTensor, add_members
@@ -6,7 +6,7 @@ from ...engine.writes.packed_views import unpack_family
 
 
 def harden_mask(x: MaskedTensor) -> MaskedTensor:
-    """The tensor itself, whose masked entries now stay masked when it or its views are written to.
+    """The tensor itself, whose masked entries now stay masked when it or its views are assigned.
 
     Copies of it (``clone``, ``to``, ``deepcopy``, a pickle) have a hard mask as well.
 
@@ -29,7 +29,7 @@ def harden_mask(x: MaskedTensor) -> MaskedTensor:
 
 
 def soften_mask(x: MaskedTensor) -> MaskedTensor:
-    """The tensor itself, whose masked entries become valid again when they are written.
+    """The tensor itself, whose masked entries become valid again when they are assigned.
 
     This reverses :meth:`harden_mask`.
 

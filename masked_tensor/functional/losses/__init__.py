@@ -1,1 +1,1 @@
-"""Functional losses: their denominators, and masks of inputs, targets and weights."""
+"""Functional losses, which divide by the number of valid entries, with masks for inputs, targets and weights."""

@@ -1,4 +1,4 @@
-"""Functional losses over valid elements: ``mask`` masks the input, ``target_mask`` the target.
+"""Functional elementwise losses over the valid entries: ``mask`` masks the input, ``target_mask`` the target.
 
 ``reduction="mean"`` divides by the number (or summed weights) of elements valid in both; nothing valid gives NaN for
 a plain input unless ``fill_value`` is given, and a masked scalar for a MaskedTensor.  ``"none"`` gives 0 at

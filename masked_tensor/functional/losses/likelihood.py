@@ -1,4 +1,4 @@
-"""Functional likelihoods and divergences by the element; keywords as in elementwise.py."""
+"""Functional likelihoods and divergences, entry by entry; keywords as in elementwise.py."""
 
 from functools import partial
 
@@ -72,7 +72,8 @@ def binary_cross_entropy_with_logits(
 ) -> Tensor:
     """The binary cross entropy of ``sigmoid(input)`` over the valid entries.
 
-    An entry counts if ``input`` and ``target`` are both valid.
+    With ``s = sigmoid(input)``, the loss is ``-(target * log(s) + (1 - target) * log(1 - s))``. An entry counts if
+    ``input`` and ``target`` are both valid.
 
     Args:
         input (Tensor): Logits, floating point, of any shape; plain or a MaskedTensor.
@@ -231,7 +232,7 @@ def gaussian_nll_loss(
     target_mask: Tensor | None = None,
     fill_value: Number | None = None,
 ) -> Tensor:
-    """The negative log likelihood of a normal distribution, over the valid entries.
+    """The negative log likelihood of a normal distribution over the valid entries.
 
     With ``v = max(var, eps)``, the loss is ``0.5 * (log(v) + (input - target) ** 2 / v)``. An entry counts if ``input``
     and ``target`` are both valid.

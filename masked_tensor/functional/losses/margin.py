@@ -268,6 +268,9 @@ def multilabel_soft_margin_loss(
 ) -> Tensor:
     """The multi-label logistic loss: binary cross entropy of logits, averaged over the valid classes.
 
+    The loss of a sample is the mean over its valid classes of ``-(target * log(s) + (1 - target) * log(1 - s))``, with
+    ``s = sigmoid(input)``.
+
     Args:
         input (Tensor): Logits ``(N, C)``, floating point; plain or a MaskedTensor.
         target (Tensor): 0 or 1 for each class: ``(N, C)``, floating point; plain or a MaskedTensor.

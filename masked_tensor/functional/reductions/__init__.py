@@ -1,1 +1,1 @@
-"""Functional reductions: a number, or a few, of the valid entries of each slice."""
+"""Functional reductions: one or more numbers for the valid entries of each slice."""

@@ -1,4 +1,4 @@
-"""Functional covariance and correlation: of every two variables over the observations that both have."""
+"""Functional covariance and correlation: each pair of variables over the observations in which both are valid."""
 
 from typing import Any
 
@@ -26,18 +26,19 @@ def cov(
 ) -> Tensor:
     """The covariance matrix, each entry over the observations in which both variables are valid.
 
-    With ``correction`` or fewer such observations, the result is NaN for a plain ``input`` and masked for a
-    MaskedTensor.
+    Over the ``n`` observations of a pair, the entry is ``sum((x - mean(x)) * (y - mean(y))) / (n - correction)``. With
+    ``correction`` or fewer observations, the result is NaN for a plain ``input`` and masked for a MaskedTensor.
 
     Args:
-        input (Tensor): ``(V, N)``, a row for each variable, or ``(N,)``; any dtype; plain or a MaskedTensor.
+        input (Tensor): ``(V, N)``, one row per variable, or ``(N,)``; any dtype; plain or a MaskedTensor.
         correction (int, optional): Subtracted from the number of observations in the divisor: 1 or 0. Default: 1.
         fweights (Tensor, optional): How often each observation was made: integers ``(N,)``; plain or a MaskedTensor.
             Observations with a masked weight are left out.
         aweights (Tensor, optional): The importance of each observation: floating point ``(N,)``; plain or a
             MaskedTensor.
         fill_value (number, optional): The value of an entry with too few observations.
-        min_count (int, optional): How many common observations an entry needs, as pandas' ``min_periods``.
+        min_count (int, optional): The number of common observations that an entry requires, as ``min_periods`` in
+            pandas.
 
     Returns:
         Tensor: ``(V, V)``, or 0-d for one variable; in ``input``'s dtype, or the default dtype for integers. A
@@ -70,7 +71,8 @@ def corrcoef(
 ) -> Tensor:
     """The correlation matrix, each entry over the observations in which both variables are valid.
 
-    With fewer than two such observations, the result is NaN for a plain ``input`` and masked for a MaskedTensor.
+    Over the observations of a pair, the entry is ``cov(x, y) / (std(x) * std(y))``. With fewer than two observations,
+    the result is NaN for a plain ``input`` and masked for a MaskedTensor.
 
     Args:
         input (Tensor): ``(V, N)``, one row per variable, or ``(N,)``; any dtype; plain or a MaskedTensor.

@@ -1,4 +1,4 @@
-"""Functional unique and unique_consecutive: the distinct values and the runs of the valid elements."""
+"""Functional unique and unique_consecutive: the distinct values and the runs of the valid entries."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Functional extremes: argmax, argmin, max and min with their positions."""
+"""Functional extremes with their positions: argmax, argmin, max and min."""
 
 from collections.abc import Callable, Sequence
 from operator import index

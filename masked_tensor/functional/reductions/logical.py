@@ -1,4 +1,4 @@
-"""Functional logic and counting: any, all and count_nonzero over the valid elements."""
+"""Functional logic and counting: any, all and count_nonzero over the valid entries."""
 
 from collections.abc import Callable
 from typing import Any
@@ -94,7 +94,7 @@ def count_nonzero(
     fill_value: Number | None = None,
     min_count: int | None = None,
 ) -> Tensor:
-    """The number of nonzero valid entries along ``dim``.
+    """The number of nonzero valid entries along ``dim``: ``sum(x[valid] != 0)``.
 
     Where no entry is valid, the count is 0, and it is valid in a MaskedTensor as well.
 

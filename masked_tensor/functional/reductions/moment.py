@@ -107,7 +107,7 @@ def var() -> Tensor:
 
 @row(_moment, aten.std.correction)
 def std() -> Tensor:
-    """The standard deviation of the valid entries along ``dim``: the square root of :func:`var`.
+    """The standard deviation of the valid entries along ``dim``: ``sqrt(var(x))``, see :func:`var`.
 
     Where ``n <= correction``, the result is NaN for a plain ``input`` and masked for a MaskedTensor. The gradient is 0
     where the standard deviation is 0.
@@ -256,7 +256,7 @@ def norm(
 def dist(
     input: Tensor, other: Tensor, p: float = 2, *, mask: Tensor | None = None, fill_value: Number | None = None
 ) -> Tensor:
-    """The ``p``-norm of ``input - other`` over the entries that are valid in both.
+    """The ``p``-norm of the difference over the entries that are valid in both: ``norm(input - other, p)``.
 
     Where no entry is valid, the result is 0 for plain tensors and masked for a MaskedTensor.
 

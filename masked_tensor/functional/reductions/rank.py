@@ -1,4 +1,4 @@
-"""Functional ranks: where each valid entry stands among the others, with every way to treat ties."""
+"""Functional ranks of the valid entries, with all methods for ties."""
 
 from typing import Literal, get_args
 

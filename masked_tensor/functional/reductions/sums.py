@@ -1,4 +1,4 @@
-"""Functional sums and the like: sum, prod, mean, amax, amin, logsumexp, nansum, nanmean, aminmax; a row each."""
+"""Functional sums, means and extremes: sum, prod, mean, amax, amin, logsumexp, nansum, nanmean and aminmax."""
 
 import torch
 from torch import Tensor
@@ -279,7 +279,7 @@ def aminmax(
     fill_value: Number | None = None,
     min_count: int | None = None,
 ) -> torch.return_types.aminmax:
-    """The smallest and the largest valid entry along ``dim``.
+    """The smallest and the largest valid entry along ``dim``: ``min(x[valid]), max(x[valid])``.
 
     Where no entry is valid, the results are those of :func:`amin` and :func:`amax` for a plain ``input`` and masked for
     a MaskedTensor.

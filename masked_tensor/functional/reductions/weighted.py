@@ -1,4 +1,4 @@
-"""Means with weights: of the valid entries of each slice, of which each counts by its weight."""
+"""Functional weighted means of the valid entries of each slice."""
 
 from typing import Any, cast
 

@@ -1,1 +1,1 @@
-"""Time series with gaps, under pandas' names: filling, shifting, interpolating, windows that move."""
+"""Time series with gaps, under pandas' names: filling, shifting, interpolating, moving windows."""

@@ -1,4 +1,4 @@
-"""Statistics of a window that moves along one dimension, under pandas' names."""
+"""Statistics of moving windows along one dimension, under pandas' names."""
 
 import math
 from dataclasses import dataclass, replace
