@@ -25,6 +25,12 @@ def first_caller(beyond: tuple[str, ...] = (), above: int = 1) -> tuple[FrameTyp
     return frame, above
 
 
+def line_of_user() -> int:
+    """The ``stacklevel`` of a warning that its caller gives: that of the line outside of torch and this package."""
+    _, above = first_caller((TORCH_FILES, OUR_FILES))
+    return above
+
+
 def is_running(frame: FrameType) -> bool:
     """Whether it is that of a caller."""
     found, _ = first_caller(above=2)

@@ -22,6 +22,7 @@ from masked_tensor.api.make import create
 from masked_tensor.api.python import protocols
 from masked_tensor.engine import torch_keys
 from masked_tensor.engine.boundary import user_functions
+from masked_tensor.functional.losses import torch_losses
 from masked_tensor.shared import feature_joins
 
 PACKAGE = Path(mt.__file__).parent
@@ -135,6 +136,17 @@ def take_an_empty_row() -> None:
     assert [warning.filename for warning in seen] == [__file__]
 
 
+def compare_other_shapes() -> None:
+    """The warning of a target of another shape names the line of the user, who calls a function or a module."""
+    for x in (mt.masked_tensor([1.0, None]), torch.ones(2)):
+        for loss in (torch.nn.MSELoss(reduction="none"), torch.nn.L1Loss(), torch.nn.functional.l1_loss):
+            with warnings.catch_warnings(record=True) as seen:
+                warnings.simplefilter("always")
+                result = loss(x, torch.ones(2, 1))
+            assert [warning.filename for warning in seen] == [__file__]
+            assert result.shape == ((2, 2) if loss.__class__ is torch.nn.MSELoss else ())
+
+
 Program = Callable[[], None]
 #: The function that reads frames: a program, and a name of a module and what makes the place blind.
 READERS: dict[str, tuple[Program, Any, str, Any]] = {
@@ -145,15 +157,16 @@ READERS: dict[str, tuple[Program, Any, str, Any]] = {
     "called_from_outside": (ask_for_memory, protocols, "called_from_outside", lambda: True),
     "asked_for_leaf_gradient": (keep_leaf_gradient, torch_keys, "graph", types.ModuleType("moved")),
     "size": (ask_for_size, numel_warning, "OUR_FILES", "nowhere"),
-    "_warn": (join_features, feature_joins, "OUR_FILES", "nowhere"),
-    "warn_of_nan": (take_nan_of_a_column, create, "OUR_FILES", "nowhere"),
-    "_as_bool": (take_an_empty_row, batch, "OUR_FILES", "nowhere"),
-    "_say": (go_back_from_nothing, masked_losses, "TORCH_FILES", "nowhere"),
+    "_warn": (join_features, feature_joins, "line_of_user", lambda: 1),
+    "warn_of_nan": (take_nan_of_a_column, create, "line_of_user", lambda: 1),
+    "_as_bool": (take_an_empty_row, batch, "line_of_user", lambda: 1),
+    "_say": (go_back_from_nothing, masked_losses, "line_of_user", lambda: 1),
+    "_of_one_shape": (compare_other_shapes, torch_losses, "line_of_user", lambda: 1),
 }
 OTHERS = {"_called_from_package"}  #: of api/make/factories.py, a precaution: no program is known that needs it
 
 
-ASKING = {"_getframe", "currentframe", "first_caller", "is_running"}
+ASKING = {"_getframe", "currentframe", "first_caller", "line_of_user", "is_running"}
 
 
 def readers(path: Path) -> set[str]:

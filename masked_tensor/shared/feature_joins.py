@@ -15,7 +15,7 @@ from typing import Any
 from torch import Tensor
 
 from .. import masks
-from ..callers import OUR_FILES, TORCH_FILES, first_caller
+from ..callers import line_of_user
 from ..errors import MaskMismatchError
 from ..masks import known
 from ..settings import STACK, current
@@ -104,8 +104,7 @@ def _clashes(part: Tensor, others: Sequence[Tensor], joined: int | None, seen: b
 
 
 def _warn(text: str) -> None:
-    _, above = first_caller((TORCH_FILES, OUR_FILES))
-    warnings.warn(text, stacklevel=above + 1)
+    warnings.warn(text, stacklevel=line_of_user())
 
 
 def _text(name: str, dim: int, steps: Sequence[int], packed: bool) -> str:

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
 from ... import errors, masks, shapes
-from ...callers import OUR_FILES, first_caller
+from ...callers import line_of_user
 from ...engine.boundary.enter_leave import leave
 from ...engine.dynamo import leave_graph, mark_opaque
 from ...engine.tensor import MaskedTensor
@@ -460,7 +460,7 @@ def _as_bool(attention_mask: Any) -> Tensor:
         warnings.warn(
             "attention_mask has rows without a valid step; 1 and True mean valid: use ~mask of one that is True at "
             "padding (src_key_padding_mask)",
-            stacklevel=first_caller((OUR_FILES,))[1] + 1,
+            stacklevel=line_of_user(),
         )
     return mask
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from ... import compat, layouts, masks
-from ...callers import OUR_FILES, TORCH_FILES, first_caller
+from ...callers import line_of_user
 from ...compat import mode_is_active
 from ...engine.boundary import intermediates
 from ...engine.boundary.autograd_queries import connect
@@ -170,8 +170,7 @@ def _say(some: Tensor, text: str, strict: bool) -> None:
         return
     if strict:
         raise MaskedValueError(text)
-    _, above = first_caller((TORCH_FILES, OUR_FILES))
-    warnings.warn(text, MaskedLossWarning, stacklevel=above + 1)
+    warnings.warn(text, MaskedLossWarning, stacklevel=line_of_user())
 
 
 def _before_grad(losses: Sequence[Any]) -> None:

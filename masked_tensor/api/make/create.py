@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ... import errors, layouts, masks
-from ...callers import OUR_FILES, first_caller
+from ...callers import line_of_user
 from ...compat import in_transform
 from ...engine.alias_records import WrappedHistory, alias_of
 from ...engine.boundary.enter_leave import leave
@@ -355,7 +355,7 @@ def warn_of_nan(data: Any, pair: Pair) -> None:
     if kinds.has_nan_for_missing(data, pair):
         warnings.warn(
             f"NaN in a {type(data).__name__} of floats is a valid value; masked_invalid(frame) masks it",
-            stacklevel=first_caller((OUR_FILES,))[1] + 1,
+            stacklevel=line_of_user(),
         )
 
 

@@ -1,5 +1,6 @@
 """Losses of torch that divide by a size, or by the sum of all weights: a masked tensor gets the functional form."""
 
+import warnings
 from collections.abc import Callable
 from inspect import signature
 from typing import Any
@@ -8,6 +9,7 @@ import torch
 from torch import Tensor
 
 from ... import functional
+from ...callers import line_of_user
 from ...engine.dynamo import mark_opaque
 from ...engine.tensor import MaskedTensor
 from ...patches.places import TORCH_LOSSES, WRITTEN_LOSSES, rebind, wrap_when_imported
@@ -29,16 +31,17 @@ _DIVIDES: dict[str, Callable[[dict[str, Any]], bool]] = {
 def _run_form(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     form: Callable[..., Tensor] = getattr(functional, function.__name__)
     arguments, divides, may = signature(function), _DIVIDES[function.__name__], _MAY_DIVIDE[function.__name__]
+    fit = _of_one_shape if function.__name__ in ("mse_loss", "l1_loss") else tuple
 
     def run(*args: Any, **kwargs: Any) -> Tensor:
+        if not may(args, kwargs):
+            return function(*fit(args), **kwargs)
         for x in args:
             if type(x) is MaskedTensor:
                 break
         else:
             if not kwargs or MaskedTensor not in map(type, kwargs.values()):
                 return function(*args, **kwargs)
-        if not may(args, kwargs):
-            return function(*args, **kwargs)
         bound = arguments.bind(*args, **kwargs)
         bound.apply_defaults()
         given = bound.arguments
@@ -53,6 +56,21 @@ def _run_form(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     run.__original_fn = function  # type: ignore[attr-defined]  # this one
     mark_opaque(run)
     return run
+
+
+def _of_one_shape(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Broadcasts input and target, with torch's warning: torch would name this file, which calls it."""
+    if len(args) < 2 or not isinstance(args[0], Tensor) or not isinstance(args[1], Tensor):
+        return args
+    shape, target = args[0].shape, args[1].shape
+    if shape == target:
+        return args
+    warnings.warn(
+        f"Using a target size ({target}) that is different to the input size ({shape}). This will likely lead to "
+        "incorrect results due to broadcasting. Please ensure they have the same size.",
+        stacklevel=line_of_user(),
+    )
+    return *torch.broadcast_tensors(args[0], args[1]), *args[2:]
 
 
 def _run_at_once(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
