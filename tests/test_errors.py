@@ -129,6 +129,11 @@ def test_data() -> None:
     )
     refused(
         TypeError,
+        lambda: mt.masked_tensor([1.0], valid=[True]),  # type: ignore[call-arg]  # not its name
+        """masked_tensor() got an unexpected keyword argument 'valid'; use mask=""",
+    )
+    refused(
+        TypeError,
         lambda: mt.masked_tensor(object(), True),
         """data must be a tensor, number, list, array or table of numbers, got object: Could not infer dtype of object""",
     )
@@ -2185,6 +2190,11 @@ def test_shapes_that_a_rule_of_several_ops_would_take() -> None:
     )
     refused(
         RuntimeError,
+        lambda: torch.nn.BatchNorm1d(4)(mt.from_lengths(ones(2, 3, 4), [3, 1])),
+        """batch norm of 4 channels got an input of shape (2, 3, 4), whose channels must be in dimension 1; use x.transpose(1, 2)""",
+    )
+    refused(
+        RuntimeError,
         lambda: torch.native_group_norm(x, None, None, 2, 3, 2, 1, 1e-5),
         """native_group_norm: the input must have 2 samples of 3 channels of 2 entries, got shape (2, 3)""",
     )
@@ -2287,17 +2297,23 @@ def test_settings() -> None:
 def test_sums_of_losses() -> None:
     refused(ValueError, lambda: mt.total(), """total needs a loss""")
     refused(
-        TypeError, lambda: mt.total([ones(())]), """total takes 0-d tensors, got list; of a list write total(*losses)"""
+        TypeError, lambda: mt.total([ones(())]), """every loss must be a 0-d tensor, got list; write total(*losses)"""
     )  # type: ignore[arg-type]  # a list
+    refused(TypeError, lambda: mt.total(3.0), """every loss must be a 0-d tensor, got float""")  # type: ignore[arg-type]  # a number
+    refused(
+        TypeError,
+        lambda: mt.mean_over(torch.nn.Linear(1, 1)),
+        """mean_over(): argument 'parameters' must be a list of tensors or None, got Linear; use model.parameters()""",
+    )  # type: ignore[arg-type]  # a module
     refused(
         TypeError,
         lambda: mt.total({"a": ones(())}),
-        """total takes 0-d tensors, got dict; of a dict write total(*losses.values())""",
+        """every loss must be a 0-d tensor, got dict; write total(*losses.values())""",
     )
     refused(
         ValueError,
         lambda: mt.total(ones(()), ones(2)),
-        """total takes 0-d tensors, got one of shape (2,); reduce it first""",
+        """every loss must be a 0-d tensor, got shape (2,); reduce it first: loss.mean()""",
     )
     refused(
         ValueError,

@@ -128,6 +128,14 @@ def take_nan_of_a_column() -> None:
     assert [warning.filename for warning in seen] == [__file__] * 3
 
 
+def copy_of_a_result() -> None:
+    """The warning of a copy outside of the graph names the line of the user."""
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        mt.masked_tensor(torch.ones(2, requires_grad=True), [True, False])
+    assert [warning.filename for warning in seen] == [__file__]
+
+
 def take_an_empty_row() -> None:
     """The warning of an attention mask with an empty row names the line of the user."""
     with warnings.catch_warnings(record=True) as seen:
@@ -158,6 +166,7 @@ READERS: dict[str, tuple[Program, Any, str, Any]] = {
     "asked_for_leaf_gradient": (keep_leaf_gradient, torch_keys, "graph", types.ModuleType("moved")),
     "size": (ask_for_size, numel_warning, "OUR_FILES", "nowhere"),
     "_warn": (join_features, feature_joins, "line_of_user", lambda: 1),
+    "masked_tensor": (copy_of_a_result, create, "line_of_user", lambda: 1),
     "warn_of_nan": (take_nan_of_a_column, create, "line_of_user", lambda: 1),
     "_as_bool": (take_an_empty_row, batch, "line_of_user", lambda: 1),
     "_say": (go_back_from_nothing, masked_losses, "line_of_user", lambda: 1),

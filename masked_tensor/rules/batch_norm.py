@@ -148,7 +148,13 @@ def _expect_channels(x: Pair, **parameters: Parameter) -> None:
     channels = x.data.shape[1:2]
     for name, parameter in parameters.items():
         if parameter is not None:
-            expect_shape(name, parameter.data if type(parameter) is Pair else parameter, channels)
+            stored = parameter.data if type(parameter) is Pair else parameter
+            if x.data.dim() == 3 and stored.shape != channels and stored.shape == x.data.shape[2:]:
+                raise RuntimeError(
+                    f"batch norm of {stored.shape[0]} channels got an input of shape {tuple(x.data.shape)}, whose "
+                    "channels must be in dimension 1; use x.transpose(1, 2)"
+                )
+            expect_shape(name, stored, channels)
 
 
 def _expect_dtypes(x: Pair, weight: Parameter, bias: Parameter, *running: Parameter) -> None:

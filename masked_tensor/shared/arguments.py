@@ -19,6 +19,7 @@ from .keywords import hint
 WRONG = (TypeError, AttributeError, LookupError, OverflowError, UnboundLocalError, AssertionError, ValueError)
 _LARGEST = torch.iinfo(torch.int64).max
 _KINDS: dict[Any, str] = {Callable: "a function", Mapping: "a dict", dict: "a dict"}
+_PLURALS: dict[Any, str] = {Tensor: "tensors"}
 _RAISE = dis.opmap["RAISE_VARARGS"]
 _INSIDE = re.compile(r"to unpack|index out of range$")  #: what Python says of a tuple
 
@@ -46,6 +47,8 @@ def explain(function: Callable[..., Any], args: Any, kwargs: Any, error: Excepti
         if said or _fits(value, kind):
             continue
         shown = f" {value!r}" if isinstance(value, int | float | str) else ""
+        if name == "parameters" and hasattr(value, "parameters"):
+            shown = "; use model.parameters()"
         raise TypeError(
             f"{_name(function)}: argument {name!r} must be {_words(kind)}, got {type(value).__name__}{shown}"
         ) from error
@@ -116,7 +119,7 @@ def _words(kind: Any) -> str:
     if origin in _KINDS or kind is Any:
         return _KINDS.get(origin, "anything")
     if members:
-        return "a list" if members[0] is Any else f"a list of {_words(members[0])}"
+        return "a list" if members[0] is Any else f"a list of {_PLURALS.get(members[0], _words(members[0]))}"
     return {type(None): "None", Tensor: "a tensor", torch.dtype: "a torch.dtype"}.get(
         kind, getattr(kind, "__name__", str(kind))
     )

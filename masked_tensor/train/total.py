@@ -44,10 +44,13 @@ def total(*losses: Tensor, weights: Sequence[float | Tensor] | None = None) -> T
         raise ValueError("total needs a loss")
     for loss in losses:
         if not isinstance(loss, Tensor):
-            call = "dict write total(*losses.values())" if isinstance(loss, dict) else "list write total(*losses)"
-            raise TypeError(f"total takes 0-d tensors, got {type(loss).__name__}; of a {call}")
+            calls = {list: "total(*losses)", tuple: "total(*losses)", dict: "total(*losses.values())"}
+            hint = f"; write {calls[type(loss)]}" if type(loss) in calls else ""
+            raise TypeError(f"every loss must be a 0-d tensor, got {type(loss).__name__}{hint}")
         if loss.dim():
-            raise ValueError(f"total takes 0-d tensors, got one of shape {tuple(loss.shape)}; reduce it first")
+            raise ValueError(
+                f"every loss must be a 0-d tensor, got shape {tuple(loss.shape)}; reduce it first: loss.mean()"
+            )
     if weights is None:
         return torch.stack(losses).sum()
     if len(weights) != len(losses):

@@ -32,6 +32,7 @@ from ..copies import finite
 from ..copies.mask_copies import own_copy
 
 
+@names_arguments
 def masked_tensor(
     data: Any,
     mask: Any = None,
@@ -89,7 +90,7 @@ def masked_tensor(
         warnings.warn(
             "masked_tensor(data, mask) is a copy outside of the graph of data, so that no gradient flows back; write "
             "masked_tensor.as_masked_tensor(data, mask) to keep the graph, or say requires_grad= for a new leaf",
-            stacklevel=2,
+            stacklevel=line_of_user(),
         )
     pair = accepted_inputs.pair_of_input(data, dtype, device)
     if mask is None:
@@ -121,6 +122,7 @@ def _with_lengths_of(data: Any, copy: MaskedTensor) -> MaskedTensor:
     return copy
 
 
+@names_arguments
 def as_masked_tensor(data: Tensor, mask: Any = None) -> MaskedTensor:
     """A masked tensor that shares memory with ``data`` and stays in its graph, as with ``torch.as_tensor``.
 
@@ -175,6 +177,7 @@ def as_masked_tensor(data: Tensor, mask: Any = None) -> MaskedTensor:
     return _with_lengths_of(data, mask_more(pair, mask))
 
 
+@names_arguments
 def masked_invalid(data: Any, *, dtype: torch.dtype | None = None) -> MaskedTensor:
     """A copy of ``data`` that is masked where it is NaN or infinite.
 
@@ -250,6 +253,7 @@ def masked_equal(data: Any, value: float | bool | complex, *, dtype: torch.dtype
     return _keep_where(data, lambda values: values != value)
 
 
+@names_arguments
 def masked_where(condition: Any, data: Any, *, dtype: torch.dtype | None = None) -> MaskedTensor:
     """A copy of ``data`` that is masked where ``condition`` is True or itself masked.
 
