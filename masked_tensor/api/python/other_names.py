@@ -21,7 +21,6 @@ LINES: dict[str, str] = {
     "isna": "~x.mask",
     "is_valid": "x.mask",
     "valid": "x.mask",
-    "to_numpy": "x.filled(float('nan')).numpy()",
     "percentile": "x.quantile(0.5, dim=0)",
     "average": "masked_tensor.average(x, weights=x.mask)",
     "pack": "x.packed()",
