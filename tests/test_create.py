@@ -215,3 +215,18 @@ def test_what_the_warning_names_keeps_the_graph() -> None:
     leaf, mask = torch.ones(2, requires_grad=True), tensor([True, False])
     mt.as_masked_tensor(leaf * 2, mask).sum().backward()
     assert leaf.grad.tolist() == [2, 0]
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16], ids=str)
+def test_a_mask_that_is_true_exactly_at_nan_warns(dtype: torch.dtype) -> None:
+    """As of numpy.ma, where True means masked; the warning names the line of the user and the result is as asked."""
+    data = tensor([[1.0, NAN], [NAN, 2.0]], dtype=dtype)
+    for values, mask in ((data, data.isnan()), (data.T, data.T.isnan()), (data[:1].expand(3, 2), data[0].isnan())):
+        with pytest.warns(UserWarning, match=r"mask is True exactly where data is NaN, .* use ~mask") as caught:
+            x = mt.masked_tensor(values, mask)
+        assert [w.filename for w in caught] == [__file__]
+        assert x.mask.equal(mask.expand_as(x.mask))
+    for mask in (~data.isnan(), torch.ones(2, 2, dtype=torch.bool), tensor([[False, True], [False, False]])):
+        assert mt.masked_tensor(data, mask).mask.equal(mask)  # warnings are errors in this suite
+    for values in (torch.full((2,), NAN), torch.ones(0), torch.ones(2), tensor([1, 2])):
+        assert mt.masked_tensor(values.to(dtype), values.isnan()).shape == values.shape

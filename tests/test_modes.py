@@ -225,3 +225,8 @@ def test_sizes_that_torch_asks_for_do_not_warn() -> None:
         repr(parameter), bool(parameter.sum() > 0), parameter.sum().item()
         torch.utils.data.default_collate([P, T])
         torch.save(parameter, io.BytesIO())
+
+
+def test_a_choice_that_was_not_entered_says_so() -> None:
+    assert repr(mt.meaning(convolution="any")).startswith("<meaning(convolution='any'): applies inside a with statement")
+    assert repr(mt.strict()).startswith("<strict(): applies inside a with statement")

@@ -24,6 +24,11 @@ class Choice(TraceableSetting):
         super().__init__()
         self.choices = choices
 
+    def __repr__(self) -> str:
+        chosen = ", ".join(f"{name}={choice!r}" for name, choice in self.choices.items())
+        name = "strict()" if "strict" in self.choices else f"meaning({chosen})"
+        return f"<{name}: applies inside a with statement, or to a function that it decorates>"
+
     def change(self, before: Settings) -> Settings:
         """The choices, on top of ``before``."""
         meaning = replace(before.meaning, **self.choices)

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ... import errors, layouts, masks
 from ...callers import line_of_user
-from ...compat import in_transform
+from ...compat import in_transform, is_readable_memory
 from ...engine.alias_records import WrappedHistory, alias_of
 from ...engine.boundary.enter_leave import leave
 from ...engine.boundary.lengths import keep
@@ -101,6 +101,12 @@ def masked_tensor(
         fits = accepted_inputs.mask_of_input(mask, pair.data)
         if not isinstance(data, Tensor):
             _refuse_inverted(data, pair, fits)
+        elif _seems_inverted(pair.data, fits):
+            warnings.warn(
+                "mask is True exactly where data is NaN, and True means valid; if these values are missing, use ~mask or "
+                "masked_tensor.masked_invalid(data)",
+                stacklevel=line_of_user(),
+            )
         known = not isinstance(data, Tensor) or accepted_inputs.has_validity(data)
         own = masks.logical_and(pair.mask, fits) if known else own_copy(fits)
         pair = Pair(pair.data, lay_out_as(own, pair.data))
@@ -373,6 +379,20 @@ def _refuse_inverted(data: Any, pair: Pair, mask: Tensor) -> None:
         raise ValueError(
             f"mask is True exactly where data (a {type(data).__name__}) is missing, and True means valid; use {way_out}"
         )
+
+
+def _seems_inverted(data: Tensor, mask: Tensor) -> bool:
+    """Whether every valid entry is NaN and no other, as for a mask of numpy.ma; on a CPU alone, where none waits.
+
+    Both begin alike in few tensors that are meant, so nearly always one entry is read.
+    """
+    asked = data.is_floating_point() and data.dtype.itemsize > 1 and data.numel() > 0  # isnan() has no kernel for float8
+    if not (asked and is_readable_memory(data) and is_readable_memory(mask)):
+        return False
+    if bool(data[(0,) * data.dim()].isnan()) is not bool(mask[(0,) * mask.dim()]):
+        return False
+    missing = data.isnan()
+    return bool(missing.any()) and not bool(missing.all()) and bool((missing == mask).all())
 
 
 def mask_more(pair: Pair, mask: Tensor) -> MaskedTensor:
