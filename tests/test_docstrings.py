@@ -210,6 +210,39 @@ def test_defaults_are_those_of_the_code(name: str) -> None:
             )
 
 
+#: How the text of an argument that many names have begins, wherever it stands.
+SAME_WORDS = {
+    "dim": ("The dimension", "The time dimension", "The only dimension", "A dimension that only some"),
+    "keepdim": ("Keep the reduced dimension",),
+    "lengths": ("The number of ", "The length of each list"),
+    "mask": ("True = ", "A bool tensor"),
+    "packed": ("Store ", "The rule for packed"),
+    "padding_side": ("The side ",),
+    "reduction": ('``"mean"`` divides the sum by',),
+    "target_mask": ("True = valid entry of ",),
+    "dtype": ("The dtype of ", "Convert "),
+    "min_count": ("The number of ",),
+    "fill_value": ("The value ", "The loss if no entry is valid", "The result of an event"),
+    "group": ("The group", "The ranks", "The key of each row", "The result of ", "As in "),
+}
+
+
+@pytest.mark.parametrize("parameter", SAME_WORDS)
+def test_an_argument_has_the_same_words_everywhere(parameter: str) -> None:
+    found = {name: described[parameter][1] for name in NAMES if parameter in (described := arguments(name))}
+    assert len(found) > 4
+    assert {name: text for name, text in found.items() if not text.startswith(SAME_WORDS[parameter])} == {}
+
+
+WAYWARD = re.compile(r", too\b|\balso if\b|\bgives\b|\bwhat it (?:has|takes)\b|(?:^|\. )(?:It is if|Of [a-z`:]+,)")
+
+
+@every
+def test_the_english_is_plain(name: str) -> None:
+    """No turns of phrase that a reader has to read twice."""
+    assert not WAYWARD.findall(prose(name))
+
+
 def related(name: str) -> list[str]:
     """The names of a docstring's See also."""
     text = sections(name).get("See also", "")
