@@ -77,7 +77,7 @@ def _copy_family(family: Family, memo: dict[int, Any], data: Tensor) -> Family:
 
 
 def contiguous(x: MaskedTensor, memory_format: torch.memory_format = torch.contiguous_format) -> MaskedTensor:
-    """``Tensor.contiguous``; a view of a packed tensor, whose strides say nothing of memory, is told apart from it."""
+    """``torch.Tensor.contiguous``; for views of packed tensors, whose strides do not describe memory, it is an op of its own."""
     make: Any = torch.ops.aten.contiguous.default if x._view is not None and x._view.path else Tensor.contiguous
     made: MaskedTensor = make(x, memory_format=memory_format)
     return made
@@ -92,7 +92,7 @@ def shallow_copy(x: MaskedTensor) -> MaskedTensor:
 
 
 def share_memory(x: MaskedTensor) -> MaskedTensor:
-    """Moves data and mask to shared memory, where another process may write, and returns ``x``."""
+    """Move data and mask to shared memory, where other processes may write to them, and return ``x``."""
     if x._packed is not None:
         for part in packed_parts(x._packed).values():
             if isinstance(part, Tensor):
@@ -109,12 +109,12 @@ def share_memory(x: MaskedTensor) -> MaskedTensor:
 
 
 def is_shared(x: MaskedTensor) -> bool:
-    """Whether the data lies in shared memory."""
+    """Whether the data are in shared memory."""
     return bool(_stored(x).is_shared())
 
 
 def record_stream(x: MaskedTensor, stream: Any) -> None:
-    """Keeps the memory of data and mask, and what is known of packed places, until ``stream`` is done with it."""
+    """Keep the memory of data, mask and packed positions until ``stream`` is done with it."""
     if x._packed is None:
         parts: tuple[Any, ...] = (pair_of(x).data, masks.compact(pair_of(x).mask))
     else:

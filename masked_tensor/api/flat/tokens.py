@@ -21,7 +21,7 @@ from ...packing.packed import pack_values, unpack
 
 @dataclass(frozen=True, eq=False)
 class FlatTokens:
-    """What ``x.to_flat()`` gives: the tokens of a batch as one row of plain data, and where each sequence lies in it.
+    """The result of ``x.to_flat()``: the tokens of a batch as one row of plain data, and the position of each sequence.
 
     Attributes:
         values (Tensor): The tokens ``(1, N, ...)``, plain, in the dtype of the batch.
@@ -32,18 +32,18 @@ class FlatTokens:
 
     @property
     def position_ids(self) -> Tensor:
-        """The place of each token in its sequence, int64 ``(1, N)``, counted from its first token."""
+        """The position of each token in its sequence, from 0; int64, ``(1, N)``."""
         return positions_of(self.grid)[None]
 
     @property
     def cu_seqlens(self) -> Tensor:
-        """Where each sequence begins, and where the last one ends, int32 ``(B + 1,)``."""
+        """The start of each sequence, and the end of the last one; int32, ``(B + 1,)``."""
         bounds: Tensor = self.grid.bounds
         return bounds
 
     @property
     def max_seqlen(self) -> int:
-        """A length that no sequence exceeds."""
+        """An upper bound of the sequence lengths."""
         return self.grid.shape[1]
 
     def __repr__(self) -> str:

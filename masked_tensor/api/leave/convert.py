@@ -87,7 +87,7 @@ def get_data(x: MaskedTensor) -> Tensor:
 
 
 def get_mask(x: MaskedTensor) -> Tensor:
-    """A copy of the mask as a plain bool tensor, True = valid; torch.masked's name for ``x.mask``.
+    """A copy of the mask, True = valid, as a plain bool tensor: the same as ``x.mask``.
 
     Writing into the copy does not change ``x``; to mask an entry, assign ``x[1] = None``. In numpy.ma and astropy,
     ``mask`` has the opposite meaning: True = masked.
@@ -422,7 +422,7 @@ mark_opaque(get_data, get_mask, filled, clear_masked, count)
 add_members(**{exit.__name__: exit for exit in (get_data, get_mask, filled, to_tensor, compressed, count, to_numpy_ma)})
 add_members(clear_masked=clear_masked)
 add_members(to_numpy=to_numpy_ma)  # not for users: matplotlib asks for this name, and draws gaps where x is masked
-_MASK = (get_mask.__doc__ or "").replace("An alias of ``x.mask`` under torch.masked's name: a copy", "A copy", 1)
+_MASK = (get_mask.__doc__ or "").replace("the same as ``x.mask``", "the same as ``x.get_mask()``", 1)
 # The setter: without one Python's own error names no way out.
 add_members(mask=property(get_mask, _refuse_mask, doc=_MASK))
 read_by_call(MaskedTensor, "mask", "get_mask")

@@ -122,7 +122,7 @@ def new_tensor(x: MaskedTensor, data: Any, **kwargs: Any) -> Tensor:
 
 
 def legacy_new(x: MaskedTensor, *args: Any, **kwargs: Any) -> Tensor:
-    """``x.new(...)``: of sizes as ``new_empty``, valid everywhere; of data as :meth:`new_tensor`, plain."""
+    """``x.new(...)``: from sizes as ``new_empty``, valid everywhere; from data as :meth:`new_tensor`, plain."""
     new = pair_of(x).data.new(*args, **kwargs)
     sizes = all(isinstance(a, int | torch.Size) for a in args)
     return leave(plain_pair(new)) if sizes else new
@@ -236,7 +236,7 @@ def dlpack_device(x: MaskedTensor) -> Any:
 
 
 def as_subclass(x: MaskedTensor, cls: type) -> MaskedTensor:
-    """``x`` as the class that it has; as another it would lose its mask: UnsupportedOpError.
+    """``x`` itself, for its own class; any other class raises UnsupportedOpError, since the mask would be lost.
 
     Not TypeError, of which Python's operators make "unsupported operand": a tensor subclass asks for every result.
     """
@@ -291,7 +291,7 @@ add_members(
         "share_memory_": copying.share_memory,
         "is_shared": copying.is_shared,
         "record_stream": copying.record_stream,
-        "data": property(data, copying.set_data, doc="``x.detach()``; assigning takes over values and validity."),
+        "data": property(data, copying.set_data, doc="``x.detach()``; assignment replaces data and mask."),
         "item": item,
         "tolist": tolist,
         "new_tensor": new_tensor,

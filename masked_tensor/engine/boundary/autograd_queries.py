@@ -47,7 +47,7 @@ def _try_connect(x: MaskedTensor) -> bool:
 
 
 def requires_grad(x: MaskedTensor) -> bool:
-    """Whether autograd records what is done with the tensor, after what was last written to its base."""
+    """Whether autograd records operations on the tensor, including earlier writes to its base."""
     return x._tracks if x._alias.history is None or _try_connect(x) else True
 
 
@@ -57,7 +57,7 @@ def _require(x: MaskedTensor, required: bool) -> None:
 
 
 def is_leaf(x: MaskedTensor) -> bool:
-    """Whether no recorded op made the tensor, after what was last written to its base."""
+    """Whether the tensor is a leaf of the autograd graph, including earlier writes to its base."""
     return x._node is None and (x._alias.history is None or (_try_connect(x) and x._node is None))
 
 
@@ -68,7 +68,7 @@ def _after_connecting(name: str) -> Any:
         connect(x)
         return found(x, *args, **kwargs) if callable(found) else found.__get__(x)
 
-    asked.__doc__ = f"``torch.Tensor.{name}``, after what was last written to the base of the tensor."
+    asked.__doc__ = f"``torch.Tensor.{name}``, including earlier writes to the base of the tensor."
     return asked if callable(found) else property(asked)
 
 

@@ -105,7 +105,7 @@ def _watching(name: str) -> Any:
         watch(x)
         return found(x, *args)
 
-    asked.__doc__ = f"``torch.Tensor.{name}``, after what was last written to the base of the tensor."
+    asked.__doc__ = f"``torch.Tensor.{name}``, including earlier writes to the base of the tensor."
     return asked
 
 
