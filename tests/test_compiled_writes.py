@@ -98,3 +98,42 @@ def test_an_untracked_write_is_done_in_the_graph(backend: str) -> None:
     torch.testing.assert_close(result, scaled(expected, w))
     torch.testing.assert_close(x, expected)
     torch.testing.assert_close(x.sum(), expected.sum())  # nothing is promised of its payload that does not hold
+
+
+def test_a_hard_mask_stays_hard() -> None:
+    """In the graph, in what it returns, and in a graph that was made for a soft one."""
+
+    def function(x):
+        y = x.clone()
+        y[0] = 7.0
+        return y, x.clone(), x[1:], x * 1
+
+    torch.compiler.reset()
+    compiled = torch.compile(function, backend="aot_eager", fullgraph=True)
+    for hard in (False, True, False):
+        found = []
+        for run in (compiled, function):
+            x = mt.masked_tensor([[1.0, None], [None, 2.0]])
+            results = run(x.harden_mask() if hard else x)
+            for result in results:
+                result[:, 0] = 9.0
+            found.append([*results, x])
+        assert [a.tolist() for a in found[0]] == [e.tolist() for e in found[1]]
+        assert found[0][1].get_mask()[1, 0] != hard
+
+
+@pytest.mark.parametrize("how", ["harden_mask", "soften_mask"])
+def test_a_graph_hardens_no_input(how: str) -> None:
+    def function(x):
+        getattr(x, how)()
+        return x * 2
+
+    torch.compiler.reset()
+    x = mt.masked_tensor([1.0, None])
+    x = x if how == "harden_mask" else x.harden_mask()
+    with pytest.raises(torch._dynamo.exc.Unsupported, match=r"do it outside of the compiled function, or to a clone"):
+        torch.compile(function, backend="aot_eager", fullgraph=True)(x)
+    torch.compiler.reset()
+    torch.compile(function, backend="aot_eager")(x)  # in eager code
+    x[1] = 5.0
+    assert x.tolist() == ([1.0, None] if how == "harden_mask" else [1.0, 5.0])

@@ -1885,6 +1885,7 @@ ELSEWHERE = {
     "a pipeline stage cannot send": "needs a process group: test_mesh",
     "a compiled function cannot change": "wrapped in the compiler's own error: test_aliasing",
     "a compiled function cannot write into": "the same: test_packed_compiled, test_compiled_writes",
+    "a compiled function cannot harden": "the same: test_compiled_writes",
     "this packed tensor shares its values": "of compiled functions: test_packed_compiled",
     "masked_tensor was imported before": "needs a process: test_importing",
     "a masked tensor was computed by ": "its interpreter hands on the error without the text: test_foreign",

@@ -50,6 +50,15 @@ def check_not_input(x: Any) -> None:
         )
 
 
+def check_may_set_hardness(x: Any) -> None:
+    """Raises if ``x`` is an input: a graph returns data and masks, so that nobody outside would know."""
+    if kind_of(x):
+        raise UnsupportedOpError(
+            "a compiled function cannot harden or soften the mask of its input: do it outside of the compiled "
+            "function, or to a clone (x = x.clone())"
+        )
+
+
 def packed_input_error() -> UnsupportedOpError:
     """A write into a packed input would be lost: the graph has its values, which are never written, or a copy."""
     return UnsupportedOpError(

@@ -1,5 +1,6 @@
 """Hard masks, as in numpy.ma: masked entries stay masked when they are assigned."""
 
+from ...engine import graph_inputs
 from ...engine.alias_records import family_of
 from ...engine.tensor import MaskedTensor, add_members
 from ...engine.writes.packed_views import unpack_family
@@ -52,6 +53,7 @@ def soften_mask(x: MaskedTensor) -> MaskedTensor:
 
 
 def _set(x: MaskedTensor, hard: bool) -> MaskedTensor:
+    graph_inputs.check_may_set_hardness(x)
     unpack_family(x)  # of a packed tensor and its views, the memory is hard, not the record
     family_of(x).hard = hard
     return x

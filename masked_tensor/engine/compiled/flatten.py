@@ -7,7 +7,7 @@ describe is given as a copy, unpacked.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -17,14 +17,22 @@ from ...pair import Pair, Payload
 from ...select import select
 from ...shapes import symbolic_shapes
 from .. import memory_families
+from ..alias_records import family_of
 from ..boundary.packed import wrap_packed
 from ..packed_pair import UNPACKED_COPY, PackedFamily, PackedView, UnpackedCopy, outside_tracers, unpacked_parts
 from ..tensor import MaskedTensor, add_members, expose, pair_of, wrap
 from ..torch_keys import traced_where_made
 from . import cache_key
 
+
+class HardMask(NamedTuple):
+    """What a graph knows of a tensor whose mask is hard."""
+
+    payload: Payload
+
+
 Told = (
-    Payload | UnpackedCopy | tuple[Any, ...]
+    Payload | HardMask | UnpackedCopy | tuple[Any, ...]
 )  #: what a graph knows of the parts; of packed ones that of order, grid and values, and if views share it
 PADDED_PARTS, PACKED_PARTS, PARTLY_MASKED = (
     ["_data", "_bytes"],
@@ -44,7 +52,8 @@ def flatten(x: MaskedTensor) -> tuple[list[str], Told]:
     if x._alias.history is not None:
         x._connect()
     if p is None:
-        return PADDED_PARTS, pair_of(x).payload
+        payload, family = pair_of(x).payload, x._alias.family
+        return PADDED_PARTS, HardMask(payload) if family is not None and family.hard else payload
     return PADDED_PARTS, UNPACKED_COPY if type(p.values) is Tensor else pair_of(x).payload
 
 
@@ -70,6 +79,8 @@ def unflatten(inner: dict[str, Tensor], known: Told, size: Any, stride: Any) -> 
     result._parts = mask, inner["_bytes"]
     result._graph_input = type(mask) is not Tensor and (UNPACKED_COPY if known is UNPACKED_COPY else True)
     memory_families.join_noted_family(result)
+    if type(known) is HardMask:
+        family_of(result).hard = True
     return result
 
 
@@ -88,6 +99,7 @@ def _unflatten_packed(values: Tensor, index: Tensor, part: Any, size: Any, *know
 
 
 def _payload_of(known: Any) -> Payload:
+    known = known.payload if type(known) is HardMask else known
     return known if type(known) is Payload else Payload.ZERO
 
 
