@@ -228,5 +228,5 @@ def test_sizes_that_torch_asks_for_do_not_warn() -> None:
 
 
 def test_a_choice_that_was_not_entered_says_so() -> None:
-    assert repr(mt.meaning(convolution="any")).startswith("<meaning(convolution='any'): applies inside a with statement")
+    assert repr(mt.meaning(product="all")).startswith("<meaning(product='all'): applies inside a with statement")
     assert repr(mt.strict()).startswith("<strict(): applies inside a with statement")

@@ -103,8 +103,8 @@ def masked_tensor(
             _refuse_inverted(data, pair, fits)
         elif _seems_inverted(pair.data, fits):
             warnings.warn(
-                "mask is True exactly where data is NaN, and True means valid; if these values are missing, use ~mask or "
-                "masked_tensor.masked_invalid(data)",
+                "mask is True exactly where data is NaN, and True means valid; if these values are missing, use ~mask "
+                "or masked_tensor.masked_invalid(data)",
                 stacklevel=line_of_user(),
             )
         known = not isinstance(data, Tensor) or accepted_inputs.has_validity(data)
@@ -386,8 +386,8 @@ def _seems_inverted(data: Tensor, mask: Tensor) -> bool:
 
     Both begin alike in few tensors that are meant, so nearly always one entry is read.
     """
-    asked = data.is_floating_point() and data.dtype.itemsize > 1 and data.numel() > 0  # isnan() has no kernel for float8
-    if not (asked and is_readable_memory(data) and is_readable_memory(mask)):
+    can_be = data.is_floating_point() and data.dtype.itemsize > 1 and data.numel() > 0  # float8 has no isnan()
+    if not (can_be and is_readable_memory(data) and is_readable_memory(mask)):
         return False
     if bool(data[(0,) * data.dim()].isnan()) is not bool(mask[(0,) * mask.dim()]):
         return False
