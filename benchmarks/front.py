@@ -43,6 +43,8 @@ STEPS = (
     Step("BERT, 4 layers of 256", "CPU", EAGER, f"16 x 128, {HALF}", "Flat", "BERT, ordinary (4 x 256, 16 x 128)"),
     Step("Llama, 4 layers of 256", "CPU", EAGER, f"16 x 128, {HALF}", "Flat", "Llama, ordinary (4 x 256, 16 x 128)"),
     Step("4 convolutions over time, width 128", "CPU", EAGER, f"32 x 256, {HALF}", "Packed rows", "stack, 50% padding"),
+    Step("U-Net with group norm, pixels missing", "CPU", EAGER, "8 images of 64 x 64", "Everyday work",
+         "U-Net with GroupNorm, clouds", first=True),
     Step("perceptron, width 64, values missing", "CPU", EAGER, "256", "Everyday work", "MLP b256 h64", first=True),
     Step(f"{ENCODER}, 12 layers of 768", "GPU", EAGER, f"32 x 512, {HALF}", "Packed rows", "BERT-base, 50% padding"),
     Step(f"{ENCODER}, 24 layers of 1024", "GPU", "bfloat16, eager", f"64 x 512, {HALF}", "Packed rows",
