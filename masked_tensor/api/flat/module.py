@@ -50,7 +50,8 @@ def flat(module: Module, on: bool = True, *, check: bool = True) -> Module:
 
     Example:
         >>> layer = torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
-        >>> model = mt.flat(torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)).eval()
+        >>> model = torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+        >>> model = mt.flat(model).eval()
         >>> x = mt.from_lengths(torch.randn(2, 5, 8), [5, 3])
         >>> y = model(x)
         >>> y.shape, y.is_packed, y.lengths()
