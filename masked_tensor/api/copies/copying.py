@@ -77,7 +77,7 @@ def _copy_family(family: Family, memo: dict[int, Any], data: Tensor) -> Family:
 
 
 def contiguous(x: MaskedTensor, memory_format: torch.memory_format = torch.contiguous_format) -> MaskedTensor:
-    """``torch.Tensor.contiguous``; an op of its own for views of packed tensors, whose strides do not describe memory."""
+    """``torch.Tensor.contiguous``; for views of packed tensors, an op that does not rely on their strides."""
     make: Any = torch.ops.aten.contiguous.default if x._view is not None and x._view.path else Tensor.contiguous
     made: MaskedTensor = make(x, memory_format=memory_format)
     return made
