@@ -31,7 +31,7 @@ MODULES = """
 
 def table() -> dict[str, set[str]]:
     """The names in the page's tables, by when they are changed."""
-    found = defaultdict(set)
+    found = defaultdict[str, set[str]](set)
     for section in (ROOT / "docs/importing.md").read_text().split("\n### At ")[1:]:
         when, _, rest = section.partition("\n")
         for line in rest.partition("\n## ")[0].splitlines():
