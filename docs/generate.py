@@ -82,8 +82,8 @@ def semantics() -> str:
     """One section per family: the docstring of its file, and the docstrings of the rules it has."""
     parts = [
         "# What every op means",
-        "This page is made from the docstrings of the rules. "
-        "`v` is validity, `n` the number of valid entries of a slice.",
+        "What each op computes on masked tensors, family by family, from the docstrings of the rules. "
+        "`v` is validity, and `n` is the number of valid entries of a slice.",
     ]
     for family in FAMILIES:
         if family.OPS:
@@ -111,12 +111,13 @@ def ops() -> str:
     counted = len(table.ENTRIES)
     parts = [
         "# The op table",
-        f"{len(_all())} entries spell out {counted} overloads (in-place and `out=` variants included). "
-        "`python -m masked_tensor` prints the same list. An operator that is not here either decomposes into ones that "
-        "are, or raises `UnsupportedOpError`, which names the ways out. "
-        "How many of torch's operator database pass: [the score](scores.md#score-over-torchs-operator-database). "
-        "What the rules do: [semantics](semantics.md). In parentheses: how the op serves sparse masked tensors, "
-        "[rule by rule](sparse_forms.md); one that says nothing raises `UnsupportedOpError`, which names `to_dense()`.",
+        f"All operators with a rule: {len(_all())} entries for {counted} overloads, including in-place and `out=` "
+        "variants. `python -m masked_tensor` prints the same list. An operator that is not listed either decomposes "
+        "into listed ones, or raises `UnsupportedOpError`, which says what to write instead. "
+        "[The score](scores.md#score-over-torchs-operator-database) says how many of torch's operators pass. "
+        "[What every op means](semantics.md) describes the rules. In parentheses is the "
+        "[sparse rule](sparse_forms.md) of an op. Without one, sparse masked tensors raise `UnsupportedOpError`, "
+        "which names `to_dense()`.",
     ]
     for family in FAMILIES:
         if family.OPS:
@@ -143,9 +144,10 @@ def sparse_forms() -> str:
             rules.setdefault((op.sparse.name, op.sparse.says), []).append(f"`{op.name}`")
     parts = [
         "# What sparse masked tensors can do",
-        f"{sum(map(len, rules.values()))} of {len(_all())} ops of the table have a *sparse rule*. The others, and "
-        "calls with arguments that a sparse rule does not take, raise `UnsupportedOpError`, which names `to_dense()`. "
-        "Operators outside the table are made of these. What the functions read: [sparse](../sparse.md).",
+        f"{sum(map(len, rules.values()))} of {len(_all())} ops of the table have a *sparse rule*. All others, and "
+        "calls with arguments that a sparse rule does not accept, raise `UnsupportedOpError`, which names "
+        "`to_dense()`. Operators outside the table decompose into these. "
+        "[Sparse tensors](../sparse.md) says which entries count.",
     ]
     for (name, says), ops in sorted(rules.items(), key=lambda item: -len(item[1])):
         parts += [f"## {name}", f"{says[0].upper()}{says[1:]}.", ", ".join(ops)]
