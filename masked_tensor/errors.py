@@ -33,7 +33,7 @@ class MaskedValueError(ValueError):
         >>> mt.masked_tensor([None, None]).sum().item()
         Traceback (most recent call last):
         ...
-        masked_tensor.errors.MaskedValueError: item() of a masked-out value; use ...
+        masked_tensor.errors.MaskedValueError: item(): the value is masked; use ...
     """
 
 
@@ -56,7 +56,7 @@ class MaskedWriteError(RuntimeError):
         >>> torch.zeros(2).add_(mt.masked_tensor([1.0, None]))
         Traceback (most recent call last):
         ...
-        masked_tensor.errors.MaskedWriteError: aten::add_.Tensor would write a masked ...
+        masked_tensor.errors.MaskedWriteError: cannot write a masked tensor into ...
     """
 
 
@@ -104,7 +104,7 @@ class MaskedSizeError(RuntimeError):
         ...     mt.masked_tensor([1.0, None]).numel()
         Traceback (most recent call last):
         ...
-        masked_tensor.errors.MaskedSizeError: numel() counts the masked entries, too; x.count() ...
+        masked_tensor.errors.MaskedSizeError: numel() counts masked entries as well; use ...
     """
 
 
@@ -117,27 +117,26 @@ class UnsupportedOpError(NotImplementedError):
         >>> torch.hash_tensor(mt.masked_tensor([1.0, None]))
         Traceback (most recent call last):
         ...
-        masked_tensor.errors.UnsupportedOpError: no rule says how aten::hash_tensor ...
+        masked_tensor.errors.UnsupportedOpError: aten::hash_tensor is not supported for ...
     """
 
 
 def numel_counts_masked(name: str) -> str:
     """What ``numel()`` says of itself."""
-    return f"{name}() counts the masked entries, too; x.count() counts the valid ones, x.shape.numel() all"
+    return f"{name}() counts masked entries as well; use x.count() for the valid ones, x.shape.numel() for all"
 
 
 NO_VALID_ROOT = (
-    "the losses of a backward pass are masked, so that every gradient is 0: no entry of them is valid. A sum a + b is "
-    "masked where a or b is; masked_tensor.total(a, b) adds up those that exist"
+    "backward() was called on a masked loss, so every gradient is 0. A sum a + b is masked if either loss is; "
+    "masked_tensor.total(a, b) adds up the losses that exist"
 )
 
 
 def counts_made(op: str) -> MaskedSizeError:
     """Inside of ``strict()`` a tensor that ``new_ones`` made of a masked one is counted."""
     return MaskedSizeError(
-        f"{op} would count what new_ones() or new_full() made of a masked tensor, which is valid where that tensor is "
-        "masked, too; torch.ones_like(x) keeps the mask, x.count() counts what is valid, and a masked index skips an "
-        "entry"
+        f"{op} would count masked entries: new_ones() and new_full() of a masked tensor are valid everywhere. Use "
+        "torch.ones_like(x), which keeps the mask, or x.count(); a masked index skips its entry"
     )
 
 
@@ -145,14 +144,14 @@ def unsupported(op: str, masked: Sequence[str]) -> UnsupportedOpError:
     """``op``: the operator's full name; ``masked``: which arguments were masked."""
     where = ", ".join(masked) or "an argument"
     return UnsupportedOpError(
-        f"no rule says how {op} treats masked entries (masked: {where}). Ways out: give it plain data with "
-        f"x.filled(value) or x.compressed(), or define its meaning with @masked_tensor.extend.register_rule({op!r})"
+        f"{op} is not supported for masked tensors (masked: {where}). Call it on x.filled(value) or x.compressed(), or "
+        f"define what it does with @masked_tensor.extend.register_rule({op!r})"
     )
 
 
 def must_be_plain(op: str, argument: str) -> UnsupportedOpError:
     """An argument was masked that the operator's rule takes plain only."""
-    return UnsupportedOpError(f"{op} takes no masked {argument}; give it plain data with {argument}.filled(value)")
+    return UnsupportedOpError(f"{argument} of {op} must not be masked; use {argument}.filled(value)")
 
 
 def not_inexact(name: str, dtype: torch.dtype) -> RuntimeError:
@@ -163,7 +162,7 @@ def not_inexact(name: str, dtype: torch.dtype) -> RuntimeError:
 def no_sparse_functional_rule(name: str, input: Tensor) -> UnsupportedOpError:
     """A functional form was given a sparse input, of which it would make something dense."""
     return UnsupportedOpError(
-        f"masked_tensor.{name} has no rule for {input.layout} inputs; give it input.to_dense() (and the same mask)"
+        f"masked_tensor.{name} does not support {input.layout} inputs; use input.to_dense() and the same mask"
     )
 
 
@@ -171,47 +170,46 @@ def no_sparse_rule(op: str, layout: torch.layout, reason: str = "") -> Unsupport
     """An op was called on a sparse masked tensor, and it has no rule for that."""
     because = f" ({reason})" if reason else ""
     return UnsupportedOpError(
-        f"{op} has no rule for masked tensors of layout {layout}{because}; convert first: x.to_dense() keeps validity"
+        f"{op} does not support masked tensors of layout {layout}{because}; use x.to_dense(), which keeps the mask"
     )
 
 
 def past_the_mask(action: str, way_out: str) -> UnsupportedOpError:
     """Something that works on memory, where a mask is not seen."""
-    return UnsupportedOpError(f"{action} ignores the mask and is not available on a masked tensor; {way_out}")
+    return UnsupportedOpError(f"{action} would ignore the mask, so it is not available on a masked tensor; {way_out}")
 
 
 def plain_target(op: str) -> MaskedWriteError:
     """A masked operand of an in-place or ``out=`` call whose target is a plain tensor."""
     text = (
-        f"{op} would write a masked tensor into a plain tensor, which cannot hold the mask; write x.filled(value), or "
-        "make the target masked by as_masked_tensor(target); run a library that makes its own inside masked_factories()"
+        f"cannot write a masked tensor into a plain tensor, which has no mask ({op}). Write x.filled(value), or make "
+        "the target masked first: as_masked_tensor(target, True). If a library makes the target, call it inside "
+        "masked_factories()"
     )
     if "index_" in op:  # AdaptiveLogSoftmaxWithLoss, the dense batches of PyG
-        text += ", or give one that sorts rows by labels masked_tensor.select_valid(rows, labels, dim=1)"
+        text += "; if it sorts rows by labels, pass it masked_tensor.select_valid(rows, labels, dim=1)"
     return MaskedWriteError(text)
 
 
 def masked_parts(op: str, names: Sequence[str]) -> UnsupportedOpError:
     """A sparse tensor was to be made of masked indices or values."""
     return UnsupportedOpError(
-        f"{op}: {' and '.join(names)} must be plain, got masked; make the sparse tensor of the entries that are valid "
-        "(x.get_data()[:, valid]) and give it to as_masked_tensor: what it does not store is masked"
+        f"{' and '.join(names)} must not be masked ({op}). Make the sparse tensor of the valid entries alone "
+        "(x.get_data()[:, valid]) and pass it to as_masked_tensor, which masks the entries it does not store"
     )
 
 
 def masked_scalar(action: str) -> MaskedValueError:
     """A masked-out scalar asked for its value."""
-    such_as = ", such as loss.filled(0).item() of a batch without labels" if action == "item()" else ""
-    return MaskedValueError(
-        f"{action} of a masked-out value; use x.filled(value) to choose a value for masked entries{such_as}"
-    )
+    such_as = ", as in loss.filled(0).item() for a batch without labels" if action == "item()" else ""
+    return MaskedValueError(f"{action}: the value is masked; use x.filled(value) to choose one{such_as}")
 
 
 def masked_state(op: str) -> MaskMismatchError:
     """Inside of ``strict()`` a recurrent cell was given a masked step, over which it would carry its state."""
     return MaskMismatchError(
-        f"{op} would carry its state over a masked step, and the state would stay valid, which strict() does not "
-        "allow; run the layer (nn.LSTM, nn.GRU, nn.RNN) over the whole batch, or leave the context"
+        f"inside strict() a recurrent cell cannot skip a masked step: its state would stay valid ({op}). Run the whole "
+        "layer (nn.LSTM, nn.GRU, nn.RNN) over the batch, or leave strict()"
     )
 
 
@@ -225,7 +223,7 @@ def bad_mask(name: str, mask: Tensor, data: Tensor) -> TypeError | ValueError:
     elif wrong_dtype:
         way_out = _of_floats(name)
     elif mask.dim() and missing > 0 and _first(mask.shape, data.shape):
-        way_out = f"; its dimensions are the first of data's: use {name}{'.unsqueeze(-1)' * missing}"
+        way_out = f"; it matches the first dimensions of data: use {name}{'.unsqueeze(-1)' * missing}"
     elif missing == 1 and (left_out := _left_out(mask.shape, data.shape)) is not None:
         way_out = f"; it lacks dimension {left_out} of data: use {name}.unsqueeze({left_out})"
     return (TypeError if wrong_dtype else ValueError)(
@@ -240,7 +238,7 @@ def mask_of_floats(name: str, mask: Tensor) -> TypeError:
 
 
 def _of_floats(name: str) -> str:
-    return f"; say which are valid: {name} != 0 of zeros and ones, {name} == 0 of an additive mask of 0 and -inf"
+    return f"; use {name} != 0 for zeros and ones, {name} == 0 for an additive mask of 0 and -inf"
 
 
 def _first(shape: Sequence[int], whole: Sequence[int]) -> bool:
@@ -261,43 +259,43 @@ def expect_shape(name: str, x: Tensor, *shapes: Sequence[int]) -> None:
 def expect_positions(name: str, x: Tensor) -> None:
     """Raises for a condition in place of positions or classes: it would be read as 0 and 1, or select by itself."""
     if x.dtype is torch.bool:
-        raise IndexError(f"{name} must be int64, got bool; use .long() for 0 and 1, x[condition] for a condition")
+        raise IndexError(
+            f"{name} must be int64, got bool; use {name}.long() for positions 0 and 1, x[condition] to select"
+        )
 
 
-FUNCTIONAL_FORMS = (
-    "give the transform plain tensors and use the functional forms, such as masked_tensor.sum(input, mask=mask)"
-)
+FUNCTIONAL_FORMS = "pass it plain tensors and use the functional forms, such as masked_tensor.sum(input, mask=mask)"
 
 
 def inside_transform() -> RuntimeError:
     """Inside of a compiled function a torch.func transform was to differentiate a masked tensor."""
     return RuntimeError(
-        "inside of torch.compile a torch.func transform cannot differentiate through a masked tensor: call the "
-        f"transform outside of the compiled function, or {FUNCTIONAL_FORMS}"
+        "inside torch.compile, a torch.func transform cannot differentiate a masked tensor; call the transform "
+        f"outside the compiled function, or {FUNCTIONAL_FORMS}"
     )
 
 
 def read_while_compiling(action: str) -> UnsupportedOpError:
     """What a compiled graph cannot give, since its sizes stand in the mask: Dynamo leaves the call to eager code."""
     return UnsupportedOpError(
-        f"{action}() reads the mask on the host, which a compiled graph does not know: call it outside of the compiled "
-        "function; x.get_mask() can be used inside"
+        f"{action}() reads the mask's values, which a compiled graph does not know. Call it outside the compiled "
+        "function, or use x.get_mask() inside it"
     )
 
 
 def exporting() -> RuntimeError:
     """A masked tensor was to be made or left while ``torch.export`` traces, which cannot see into it."""
     return RuntimeError(
-        "torch.export cannot trace through a masked tensor; export a program of plain tensors that uses the functional "
-        "forms, such as masked_tensor.sum(input, mask=mask), or compile it with torch.compile"
+        "torch.export cannot trace a masked tensor. Export a program of plain tensors and the functional forms, such "
+        "as masked_tensor.sum(input, mask=mask), or use torch.compile"
     )
 
 
 def forward_mode_traced() -> RuntimeError:
     """A tangent of a masked tensor was to be recorded by a tracer, which would make a constant of it."""
     return RuntimeError(
-        "forward-mode AD of a masked tensor cannot be traced (linearize, make_fx, torch.compile): let the function "
-        "take and return plain tensors, as x.filled(0), or use torch.func.jvp"
+        "forward-mode AD of a masked tensor cannot be traced (linearize, make_fx, torch.compile). Use torch.func.jvp, "
+        "or let the function accept and return plain tensors: x.filled(0)"
     )
 
 
@@ -312,8 +310,8 @@ def no_tangent(name: str) -> RuntimeError:
 def function_in_transform(name: str) -> RuntimeError:
     """A user's ``autograd.Function`` would take a masked tensor inside of a transform for a constant."""
     return RuntimeError(
-        f"{name}, a torch.autograd.Function, cannot be given masked tensors inside of a torch.func transform: write it "
-        "with torch's own ops, or give it plain tensors (x.filled(0))"
+        f"{name}, a torch.autograd.Function, does not support masked tensors inside a torch.func transform. Write it "
+        "with torch's own ops, or pass it plain tensors: x.filled(0)"
     )
 
 
@@ -328,25 +326,24 @@ def transforms_lack(names: list[str]) -> str:
 def operator_in_transform() -> RuntimeError:
     """A transform has an op on a masked tensor whose name was not known when the kernels were registered."""
     return RuntimeError(
-        "a torch.func transform would differentiate an operator of another library, that has no rule, by formulas "
-        "that know nothing of masks: give it a rule (register_rule), or plain tensors (x.filled(0))"
+        "a torch.func transform would ignore the mask in the derivative of another library's operator. Give the "
+        "operator a rule (register_rule), or pass it plain tensors: x.filled(0)"
     )
 
 
 def write_outside_transform(op: str) -> RuntimeError:
     """A function that is transformed writes into a masked tensor of its surroundings, or into an unbatched one."""
     return RuntimeError(
-        f"{op} writes into a masked tensor that the running torch.func transform does not know; "
-        "use the op that returns a new tensor"
+        f"{op} writes in place into a masked tensor from outside the torch.func transform; use the op that returns a "
+        "new tensor"
     )
 
 
 def incomplete_second_derivative(node: str) -> RuntimeError:
     """The gradient of an intermediate result was asked for, and its own derivative was made of that result."""
     return RuntimeError(
-        "the gradient of an intermediate masked tensor would leave out its share in a backward pass that was recorded "
-        f"(create_graph=True): {node} keeps that result; ask for the gradient of a leaf, or differentiate twice "
-        "by torch.func.grad of a function of that tensor"
+        "the second derivative with respect to an intermediate masked tensor would be incomplete: "
+        f"{node} keeps that tensor (create_graph=True). Ask for the gradient of a leaf, or use torch.func.grad twice"
     )
 
 
@@ -356,16 +353,16 @@ def below_autograd(op: str, args: Sequence[object]) -> RuntimeError:
     if len(devices) > 1:
         return RuntimeError(f"{op} needs all tensors on one device, got {' and '.join(devices)}; use x.to(device)")
     return UnsupportedOpError(
-        f"{op} was called on a masked tensor from inside another tensor subclass (such as a DTensor or a nested "
-        "tensor), whose gradient would be made by formulas that know nothing of masks; put the masked tensor outside "
-        "(as_masked_tensor(outer_data, outer_mask), masked_tensor(nested)), or work under torch.no_grad()"
+        "a masked tensor lies inside another tensor subclass (such as a DTensor or a nested tensor), whose gradient "
+        f"would ignore the mask ({op}). Put the masked tensor outside: as_masked_tensor(outer_data, outer_mask), "
+        "masked_tensor(nested); or work under torch.no_grad()"
     )
 
 
 def not_made() -> RuntimeError:
     """A plain tensor was given the class alone."""
     return RuntimeError(
-        "this MaskedTensor has neither data nor mask: plain.as_subclass(MaskedTensor) changes the class alone; use "
+        "this MaskedTensor has no data and no mask, since plain.as_subclass(MaskedTensor) only changes the class; use "
         "as_masked_tensor(plain, mask)"
     )
 
@@ -375,7 +372,7 @@ def not_masked(action: str, x: object) -> TypeError:
     if isinstance(x, Tensor) and is_wrapped(x):
         return TypeError(f"{action}() cannot see through a torch.func transform; {FUNCTIONAL_FORMS}")
     kind = "tensors" if action == "select_valid" else "a masked tensor"
-    return TypeError(f"{action}() takes {kind}, got {type(x).__name__}")
+    return TypeError(f"{action}() expects {kind}, got {type(x).__name__}")
 
 
 def leaves_silently(action: str, way_out: str) -> MaskedValueError:

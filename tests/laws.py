@@ -68,7 +68,7 @@ def laws(family: str) -> Callable[..., None]:
     @pytest.mark.filterwarnings("ignore:reduction. 'mean' divides the total loss")  # kl_div's own notice
     @pytest.mark.filterwarnings("ignore:linear_cross_entropy. ``options`` ignored")  # torch's choice of another path
     @pytest.mark.filterwarnings("ignore:Using torch.cross without specifying the dim")  # a sample of the database
-    @pytest.mark.filterwarnings("ignore:.* joins features to steps")  # samples of which one part is masked
+    @pytest.mark.filterwarnings("ignore:.* joins valid features to masked steps")  # samples of which one part is masked
     @pytest.mark.parametrize(("name", "law"), _parameters(family))
     def test_law(
         name: str, law: str, record_property: Callable[[str, object], None], monkeypatch: pytest.MonkeyPatch

@@ -67,7 +67,7 @@ def judge(name: str, layout: str, first: int = 0, every: int = 1) -> tuple[str, 
             assert not refused, f"{name} has a form for {layout}: take it out of REFUSED"
             case.check(out)
         else:
-            wording = f"masked_tensor.{name.split()[0]} has no rule for {x.layout} inputs; give it input.to_dense()"
+            wording = f"masked_tensor.{name.split()[0]} does not support {x.layout} inputs; use input.to_dense()"
             assert refused, f"{name} of {layout} is refused, but not listed as such: {error}"
             assert error.startswith(wording), error
     assert number, f"{name} of {layout}: no case"

@@ -352,7 +352,7 @@ def test_sparse_operands_get_one_error_that_names_the_way(
 ) -> None:
     x = torch.tensor([[1.0, 0.0], [0.0, 2.0]]).to_sparse(layout=layout)
     x = mt.masked_invalid(x) if masked else x
-    way = rf"scaled_dot_product_attention has no rule for {layout} inputs; give it input.to_dense\(\)"
+    way = rf"scaled_dot_product_attention does not support {layout} inputs; use input.to_dense\(\)"
     for place in range(3):
         operands = [torch.ones(2, 2) if k != place else x for k in range(3)]
         with pytest.raises(mt.UnsupportedOpError, match=way):

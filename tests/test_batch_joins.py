@@ -43,7 +43,7 @@ def test_cat_holds_the_sequences_of_all_batches(packed: bool, side: str, dtype: 
     assert x.filled(0).equal(expected.filled(0))
 
 
-@pytest.mark.filterwarnings("ignore:.* joins features to steps")
+@pytest.mark.filterwarnings("ignore:.* joins valid features to masked steps")
 def test_cat_pads_every_other_dimension() -> None:
     a, b = torch.ones(1, 2, 3), mt.masked_tensor(torch.zeros(2, 4, 1), torch.tensor([True, False, True, True])[:, None])
     x = mt.cat([a, b])
@@ -94,7 +94,7 @@ def test_join_keeps_missing_steps_of_batches_that_know_their_lengths() -> None:
         mt.join(mt.masked_tensor([[1.0, None, 2.0]]), a[:1])
     with pytest.raises(ValueError, match="may differ along dimension 1 alone"):
         mt.join(a, torch.ones(3, 2))
-    with pytest.raises(TypeError, match="takes masked tensors, got list"):
+    with pytest.raises(TypeError, match="expects masked tensors, got list"):
         mt.join(a, [1.0])  # type: ignore[arg-type]
 
 
@@ -227,7 +227,7 @@ def test_shift_moves_nothing_into_padding(packed: bool) -> None:
     parts = sequences([3, 1])
     for side in SIDES:
         x = batch(parts, packed, padding_side=side)
-        with pytest.raises(ValueError, match="Say lengths="):
+        with pytest.raises(ValueError, match="Pass lengths="):
             mt.shift(x, 1, 1)
         for periods in (-1, 1, 2):
             ours = mt.shift(x, periods, 1, lengths=[3, 1], padding_side=side)
@@ -288,7 +288,7 @@ def test_a_sequence_without_steps_is_no_packed_sequence() -> None:
 def test_flex_attention_names_the_call_that_hides_keys() -> None:
     x = mt.as_masked_tensor(torch.randn(1, 2, 8, 16), torch.rand(1, 1, 8, 1) > 0.3)
     errors = NotImplementedError, torch._dynamo.exc.Unsupported  # which holds it
-    with pytest.raises(errors, match=r"takes no masked tensors: torch\.nn\.functional\.scaled_dot_product"):
+    with pytest.raises(errors, match=r"does not support masked tensors; use torch\.nn\.functional\.scaled_dot_product"):
         torch.compile(flex_attention, backend="eager", fullgraph=True)(x, x, x)
     plain, valid = torch.randn(1, 2, 8, 16), mt.lengths_to_mask([5], 8)
     block = create_block_mask(lambda b, h, i, j: valid[b, j], 1, None, 8, 8, device="cpu")

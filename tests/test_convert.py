@@ -86,7 +86,7 @@ def test_count_of_a_plain_tensor_with_a_mask(dim: Any, keepdim: bool) -> None:
         assert torch.equal(mt.count(data, dim, keepdim, mask=given), want)
         both = mt.as_masked_tensor(data, mask).count(dim, keepdim, mask=given)
         assert torch.equal(both, mt.as_masked_tensor(data, mask & given).count(dim, keepdim))
-    with pytest.raises(TypeError, match="takes a masked tensor"):
+    with pytest.raises(TypeError, match="expects a masked tensor"):
         mt.count(data)
 
 

@@ -443,7 +443,7 @@ def test_sigmoid_loss_of_open_clip() -> None:
         found = loss(*given, 10.0, -1.0)
         close(found, expected)
         close(*(torch.autograd.grad(y, images, retain_graph=True)[0] for y in (found, expected)))
-    with pytest.raises(mt.MaskedSizeError, match="masked pairs of another rank"):
+    with pytest.raises(mt.MaskedSizeError, match="masked pairs of other ranks"):
         loss._loss(rows(images), texts, 10.0, negative_only=True)
     with pytest.raises(mt.MaskedSizeError, match="SigLipLoss counts rows"):
         loss(mt.masked_tensor([[1.0, None]]), torch.ones(1, 2), 10.0, -1.0)

@@ -22,7 +22,7 @@ from masked_tensor.testing import poison
 NAN = float("nan")
 LENGTHS = [4, 2, 1]
 B, T, C = 3, 4, 2
-WARNS = "joins features to steps at which another part is masked"
+WARNS = "joins valid features to masked steps of another part"
 DRAWS = int(os.environ.get("MASKED_TENSOR_JOINS", "60"))
 Join = Callable[[Any], Any]
 Model = Callable[[Any, Join], Any]

@@ -67,7 +67,7 @@ def test_sparse_ranks_are_those_of_what_is_stored(method: Ties, layout: str) -> 
         valid = (x != 0) & (mask if m is not None else True)
         assert torch.equal(found.to_dense(), mt.rankdata(x, method, dim=dim, mask=valid))
         assert found.layout is given.layout
-    with pytest.raises(mt.UnsupportedOpError, match=r"rankdata\(dim=None\) has no rule"):
+    with pytest.raises(mt.UnsupportedOpError, match=r"rankdata\(dim=None\) does not support"):
         mt.rankdata(given, method)
 
 
@@ -170,7 +170,7 @@ def test_weights_and_gradients_of_covariances() -> None:
     assert mt.cov(x[0], mask=mask[0]).dim() == 0
     assert mt.cov(x.bfloat16(), mask=mask).dtype is torch.bfloat16
     assert mt.cov(torch.ones(2, 0), min_count=1).shape == (2, 2)
-    with pytest.raises(mt.UnsupportedOpError, match="cov has no rule"):
+    with pytest.raises(mt.UnsupportedOpError, match="cov does not support"):
         mt.cov(x.to_sparse_coo(), mask=mask)
 
 

@@ -16,7 +16,7 @@ from torch.testing._internal.common_methods_invocations import op_db
 import masked_tensor as mt
 from masked_tensor.engine.boundary import intermediates
 
-KEEPS = "the gradient of an intermediate masked tensor would leave out its share"
+KEEPS = "with respect to an intermediate masked tensor would be incomplete"
 FEW = (
     "exp tanh sigmoid softmax sqrt reciprocal logsumexp cumprod square linear nn.functional.layer_norm relu sin matmul"
 )

@@ -74,7 +74,7 @@ def test_tables_go_by_name_and_keys_by_column() -> None:
         found.append(last(frame, group="who").tolist())
         last.update(frame, group="who")
     assert found == [[[60.0, 37.0], [None, None]], [[None, None], [70.0, 37.0]]]
-    with pytest.raises(ValueError, match=r"takes a table with columns \['heat'\], too"):
+    with pytest.raises(ValueError, match=r"the table lacks columns \['heat'\]"):
         last.update(read[0][["who", "pulse"]], group="who")
     assert repr(last) == "LastValid(['pulse', 'heat']): 2 keys, 4 rows"
 

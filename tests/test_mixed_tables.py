@@ -137,11 +137,11 @@ def test_columns_without_numbers_are_all_named(make: Callable[..., Any]) -> None
 def test_a_dict_of_columns() -> None:
     nested = {"a": [1, None], "b": torch.tensor([0.5, 1.5]), "c": mt.masked_tensor([None, 2.0])}
     assert mt.masked_tensor(nested).tolist() == [[1, 0.5, None], [None, 1.5, 2.0]]
-    with pytest.raises(TypeError, match="a dict is a table if it holds columns of one length, and 'a' holds float"):
+    with pytest.raises(TypeError, match="a dict must hold columns of one length, but 'a' holds float"):
         mt.masked_tensor({"a": 1.0})
     with pytest.raises(TypeError, match="'a' holds str"):
         mt.masked_tensor({"a": "text"})
-    with pytest.raises(ValueError, match=r"columns of a table are of one length, got \{'a': 1, 'b': 2\}"):
+    with pytest.raises(ValueError, match=r"columns of a table must have the same length, got \{'a': 1, 'b': 2\}"):
         mt.masked_tensor({"a": [1], "b": [1, 2]})
     with pytest.raises(ValueError, match="without columns"):
         mt.masked_tensor({})

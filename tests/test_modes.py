@@ -158,7 +158,7 @@ def test_strict_does_not_count_what_new_ones_made(made: str, counted: str) -> No
 
     plainly = mt.get_data(count(HALF))
     with mt.strict():
-        with pytest.raises(mt.MaskedSizeError, match=r"new_ones\(\) or new_full\(\)"):
+        with pytest.raises(mt.MaskedSizeError, match=r"new_ones\(\) and new_full\(\)"):
             count(HALF)
         assert torch.equal(mt.get_data(count(ALL)), plainly)
         with pytest.raises(mt.MaskedSizeError):

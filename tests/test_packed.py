@@ -100,7 +100,7 @@ def test_bad_requests() -> None:
     with pytest.raises(ValueError, match="to_dense"):
         mt.masked_tensor([[1.0, None]]).to_sparse().packed()
     for form in (mt.packed, mt.unpacked):
-        with pytest.raises(TypeError, match="takes a masked tensor"):
+        with pytest.raises(TypeError, match="expects a masked tensor"):
             form(torch.ones(2, 2))
 
 

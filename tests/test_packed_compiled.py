@@ -174,7 +174,7 @@ def test_steps_of_packed_programs(group: int) -> None:
     compare(steps, function, torch.compile(function, backend="aot_eager"), data, mask)
 
 
-@pytest.mark.filterwarnings("ignore:.* joins features to steps")  # drawn joins
+@pytest.mark.filterwarnings("ignore:.* joins valid features to masked steps")  # drawn joins
 @pytest.mark.parametrize("seed", [0, 3, 5, 8])
 def test_chains_of_steps_on_other_rows(seed: int) -> None:
     """Steps one after the other in one graph, which is then given other rows."""
@@ -288,7 +288,7 @@ def test_the_refusal_names_the_way_out_for_a_view_too(view: Callable[[Any], Any]
 
 def test_packing_belongs_before_the_graph() -> None:
     x = batch(3, 2).unpacked()
-    with pytest.raises(torch._dynamo.exc.Unsupported, match="call it outside of the compiled function"):
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="Call it outside the compiled function"):
         torch.compile(lambda x: x.packed() * 2, backend="aot_eager", fullgraph=True)(x)
     torch.compiler.reset()
     result = torch.compile(lambda x: x.packed() * 2, backend="aot_eager")(x)  # in eager code, between two graphs

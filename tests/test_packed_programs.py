@@ -93,7 +93,7 @@ def outcome(
     return results, list(differentiate((out * weights).sum(), wanted, allow_unused=True))
 
 
-@pytest.mark.filterwarnings("ignore:.* joins features to steps")  # drawn joins
+@pytest.mark.filterwarnings("ignore:.* joins valid features to masked steps")  # drawn joins
 @pytest.mark.parametrize("part", range(8))
 def test_random_programs(part: int) -> None:
     for seed in range(part, PROGRAMS, 8):

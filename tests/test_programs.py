@@ -19,7 +19,7 @@ PROGRAMS = int(os.environ.get("MASKED_TENSOR_PROGRAMS", "2000"))
 STEPS = 8
 
 
-@pytest.mark.filterwarnings("ignore:.* joins features to steps")  # drawn joins
+@pytest.mark.filterwarnings("ignore:.* joins valid features to masked steps")  # drawn joins
 @settings(max_examples=PROGRAMS, deadline=None)
 @given(st.integers(0, 2**62))
 def test_random_programs(seed: int) -> None:

@@ -435,7 +435,7 @@ def test_ranks_one_of_which_has_nothing() -> None:
     for each in found:
         assert each["refused"] == [
             "edges", "edges", "cov", "correction", "features",
-            "all_reduce() takes columns of the same names as before, in any order, and got others",
+            "all_reduce() needs columns of the same names as before, in any order; got others",
         ]  # fmt: skip
         assert each["own"].tolist() == each["valid"].tolist()  # DistributedDataParallel left them alone
         stats = made()

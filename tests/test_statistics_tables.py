@@ -55,7 +55,7 @@ def test_columns_are_picked_by_name_from_any_table() -> None:
         assert (stats.count.tolist(), stats.missing.tolist()) == ([2.0, 2.0], [1.0, 1.0])
         assert stats(frame).tolist() == [[-1.0, -1.0], [1.0, None], [None, 1.0]]
     for frame in (table.select(["a", "s"]), table.select(["a", "s"]).to_pandas()):
-        with pytest.raises(ValueError, match=r"takes a table with columns \['b'\], too; this one has \['a', 's'\]"):
+        with pytest.raises(ValueError, match=r"the table lacks columns \['b'\]; it has \['a', 's'\]"):
             stats.update(frame)
     with pytest.warns(UserWarning, match=r"taken as \['a', 'b'\] by their position") as said:
         assert stats.update(torch.ones(1, 2)).count.tolist() == [3.0, 3.0]
@@ -245,10 +245,10 @@ def test_a_row_that_is_not_whole_is_refused() -> None:
                 mt.RunningStatistics.from_arrow(table)
         with pytest.raises(ValueError, match="without moments"):
             mt.RunningStatistics.from_arrow(pa.table(stats.to_arrow()).drop(["moments"]))
-        with pytest.raises(ValueError, match="one state at least"):
+        with pytest.raises(ValueError, match="at least one state"):
             mt.RunningStatistics.from_arrow(pa.table(stats.to_arrow())[:0])
         assert kind
-    with pytest.raises(TypeError, match="speaks Arrow"):
+    with pytest.raises(TypeError, match="expects an Arrow table"):
         mt.RunningStatistics.from_arrow([{}])
 
 
@@ -365,7 +365,7 @@ def test_what_is_no_number_has_no_quantile() -> None:
     stats = mt.RunningStatistics(3, sketch=True).update(x)
     assert str(stats.quantile(0.5).tolist()) == "[nan, 1.0, inf]"
     assert stats.quantile(0.0).tolist()[1:] == [-torch.inf, 3.0]
-    with pytest.raises(TypeError, match="a sketch takes no weights"):
+    with pytest.raises(TypeError, match="does not support weights"):
         stats.update(x, torch.ones(3, 1))
     with pytest.raises(ValueError, match="q must be from 0 to 1"):
         stats.quantile(1.5)
@@ -426,7 +426,7 @@ def test_groups_of_tables_and_what_is_no_key() -> None:
         stats.update(x)
     with pytest.raises(ValueError, match="takes group=keys"):
         stats(x)
-    with pytest.raises(ValueError, match=r"groups that were seen, got \[9\], too"):
+    with pytest.raises(ValueError, match=r"group holds keys that .* \[9\]"):
         stats(x, group=[1, 9])
     plain = mt.RunningStatistics(2).update(x)
     with pytest.raises(ValueError, match="other batches have no groups"):
@@ -435,7 +435,7 @@ def test_groups_of_tables_and_what_is_no_key() -> None:
         (stats, mt.RunningStatistics(columns=["a", "b"]).update(x)),
         (plain, mt.RunningStatistics(2).update(x, group=[1, 2])),
     ):
-        with pytest.raises(ValueError, match="groups of both or of none"):
+        with pytest.raises(ValueError, match="groups in both or in neither"):
             a.merge(b)
     for options in ({"cov": True}, {"sketch": True}, {"edges": torch.ones(1)}):
         with pytest.raises(TypeError, match="groups have moments alone"):
@@ -462,7 +462,7 @@ def kinds_of_rank(rank: int, ranks: int) -> dict[str, Any]:
             stats = mt.RunningStatistics(3, dim=1, correction=0)
         found[name] = travel.to_row(stats.all_reduce()._state)
     mixed = mt.RunningStatistics(1).update(torch.ones(1, 1), group=None if rank == ranks - 1 else [1])
-    with pytest.raises(ValueError, match="groups of all ranks or of none"):
+    with pytest.raises(ValueError, match="groups on all ranks or on none"):
         mixed.all_reduce()
     return found
 

@@ -276,7 +276,7 @@ def test_operators_that_are_defined_after_the_first_transform() -> None:
     library.impl("mean_of", lambda x: x.sum() / 3, "CompositeImplicitAutograd")
     library.define("half(Tensor x) -> Tensor")
     library.impl("half", lambda x: x / 2, "CompositeImplicitAutograd")
-    with pytest.raises(RuntimeError, match="an operator of another library, that has no rule"):
+    with pytest.raises(RuntimeError, match="the derivative of another library's operator"):
         grad(lambda v: torch.ops.late_transforms.mean_of(v))(masked())
     register_rule("late_transforms::half")(lambda x: Pair(x.data * torch.where(x.mask, 0.5, 0), x.mask))
     same(grad(lambda v: torch.ops.late_transforms.half(v).sum())(masked()), torch.full((3, 4), 0.5).double(), MASK)
@@ -459,7 +459,7 @@ def test_export_of_functional_forms() -> None:
     "program", [lambda layer, x: layer(x).filled(0), lambda layer, x: layer(mt.as_masked_tensor(x.get_data(), ROWS))]
 )
 def test_export_of_a_program_that_makes_or_leaves_is_refused(program: Callable[..., Any]) -> None:
-    with pytest.raises(RuntimeError, match=r"torch.export cannot trace through a masked tensor.*functional forms"):
+    with pytest.raises(RuntimeError, match=r"torch.export cannot trace a masked tensor.*functional forms"):
         torch.export.export(Program(program), (mt.as_masked_tensor(DATA, ROWS),))
 
 
@@ -489,7 +489,7 @@ NORMS: dict[str, Callable[[Tensor], Tensor]] = {
 def test_norms_of_meta_tensors_raise_in_the_backward_pass(norm: str) -> None:
     x = mt.as_masked_tensor(torch.empty(3, 5, 4, device="meta"), torch.ones(3, 5, 4, dtype=torch.bool, device="meta"))
     weight = torch.ones(4, device="meta", requires_grad=True)
-    with pytest.raises(mt.UnsupportedOpError, match="norm_backward treats masked entries"):
+    with pytest.raises(mt.UnsupportedOpError, match="norm_backward is not supported"):
         NORMS[norm](x * weight).sum().backward()
 
 

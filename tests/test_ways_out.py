@@ -73,13 +73,13 @@ def adaptive() -> nn.Module:
 WAYS = {
     # ------------------------------------------------------------------------------------------------ making
     "a mask of zeros and ones": Way(
-        "mask != 0 of zeros and ones",
+        "mask != 0 for zeros and ones",
         lambda: mt.masked_tensor(torch.ones(2), tensor([1.0, 0.0])),
         lambda: mt.masked_tensor(torch.ones(2), tensor([1.0, 0.0]) != 0),
         [1, None],
     ),
     "an additive mask": Way(
-        "mask == 0 of an additive mask of 0 and -inf",
+        "mask == 0 for an additive mask of 0 and -inf",
         lambda: mt.masked_tensor(torch.ones(2), tensor([0.0, -torch.inf])),
         lambda: mt.masked_tensor(torch.ones(2), tensor([0.0, -torch.inf]) == 0),
         [1, None],
@@ -193,19 +193,19 @@ WAYS = {
     ),
     # ------------------------------------------------------------------------------------------------ writing
     "into a plain tensor": Way(
-        "write x.filled(value)",
+        "Write x.filled(value)",
         lambda: torch.zeros(3).add_(row()),
         lambda: torch.zeros(3).add_(row().filled(0)),
         [1, 0, 3],
     ),
     "into a target that is masked": Way(
-        "as_masked_tensor(target)",
+        "as_masked_tensor(target, True)",
         lambda: torch.zeros(3).add_(row()),
         lambda: mt.as_masked_tensor(torch.zeros(3), True).add_(row()),
         [1, None, 3],
     ),
     "code of others": Way(
-        "a library that makes its own inside masked_factories()",
+        "call it inside masked_factories()",
         lambda: written(torch.zeros(3), lambda t: t.copy_(row())),
         lambda: mt.masked_factories()(lambda: written(torch.zeros(3), lambda t: t.copy_(row())))(),
         [1, None, 3],
@@ -238,7 +238,7 @@ WAYS = {
         [[2], [2]],
     ),
     "a copy outside of the graph": Way(
-        "masked_tensor.as_masked_tensor(data, mask) to keep the graph",
+        "masked_tensor.as_masked_tensor(data, mask) to keep the gradient",
         lambda: mt.masked_tensor(leaf(), VALID[2:]),
         lambda: gradient(data := leaf(), mt.as_masked_tensor(data, VALID[2:])),
         [1, 0],
@@ -251,7 +251,7 @@ WAYS = {
     ),
     # --------------------------------------------------------------------------------------------------- time
     "ffill of a batch": Way(
-        "Say lengths=[...]",
+        "Pass lengths=[...]",
         lambda: mt.ffill(gap(), 1),
         lambda: mt.ffill(gap(), 1, lengths=[3, 2]).squeeze(2),
         [[1, 1, 3], [None, 5, None]],
@@ -288,13 +288,13 @@ WAYS = {
     ),
     # ------------------------------------------------------------------------------------------------- sparse
     "a rule that is missing": Way(
-        "x.to_dense() keeps validity",
+        "use x.to_dense()",
         lambda: mt.as_masked_tensor(SPARSE).cov(),
         lambda: mt.as_masked_tensor(SPARSE).to_dense(),
         [[None, 2], [3, None]],
     ),
     "a functional form that is missing": Way(
-        "input.to_dense() (and the same mask)",
+        "use input.to_dense() and the same mask",
         lambda: mt.logaddexp(SPARSE, SPARSE),
         lambda: (
             mt.logaddexp(SPARSE.to_dense(), SPARSE.to_dense(), input_mask=EDGES, other_mask=EDGES)
@@ -306,7 +306,7 @@ WAYS = {
     ),
     # ------------------------------------------------------------------------------------------------- losses
     "sum of losses": Way(
-        "masked_tensor.total(a, b) adds up those that exist",
+        "masked_tensor.total(a, b) adds up the losses that exist",
         lambda: (mt.as_masked_tensor(leaf(), False).sum() + leaf().sum()).backward(),
         lambda: gradient(data := leaf(), mt.total(mt.as_masked_tensor(leaf(), False).sum(), (3 * data).sum())),
         [3, 3],
@@ -330,7 +330,7 @@ WAYS = {
         [1, None, 4],
     ),
     "a scatter of a condition": Way(
-        "use .long() for 0 and 1",
+        ".long() for positions 0 and 1",
         lambda: row().scatter(0, tensor([True, False]), torch.ones(2)),
         lambda: row().scatter(0, tensor([True, False]).long(), tensor([7.0, 8.0])),
         [8, 7, 3],

@@ -105,7 +105,7 @@ def test_a_loss_that_is_used_once_leaves_its_term_alone() -> None:
     assert mean.weigh(net.weight.sum()).item() == net.weight.sum().item()
     assert loss.isfinite()
     for wrong, kind in ((0.3, "float"), (torch.tensor(3), r"torch\.int64")):
-        with pytest.raises(TypeError, match=f"takes a floating-point tensor.*got {kind}"):
+        with pytest.raises(TypeError, match=f"expects a floating-point tensor.*got {kind}"):
             mean.weigh(wrong)
 
 

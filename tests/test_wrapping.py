@@ -217,7 +217,7 @@ RIGHT = set(BY_FUNCTIONS) - {"written view", "written row of a view", "written w
 def test_written_functions_keep_base_and_view_connected(how: str) -> None:
     h = (COEFFICIENTS / 7 - 0.9).requires_grad_()
     if how not in RIGHT:
-        with pytest.raises(RuntimeError, match="give it the base, take the view again, or work on a clone"):
+        with pytest.raises(RuntimeError, match="Pass it the base, take the view again, or work on a clone"):
             BY_FUNCTIONS[how](h)
         return
     *_, result = kept = BY_FUNCTIONS[how](h)
@@ -329,7 +329,7 @@ class Renamed(Doubled):
 @pytest.mark.parametrize("function", [Doubled, Unnamed, Apart, Decorated, Renamed], ids=lambda f: f.__name__)
 def test_however_a_function_is_written_it_is_met(function: type[torch.autograd.Function]) -> None:
     y = masked((COEFFICIENTS / 7 - 0.9).requires_grad_()) * 1
-    with pytest.raises(RuntimeError, match=f"gradient of {function.__name__}, .* give it the base"):
+    with pytest.raises(RuntimeError, match=f"gradient of {function.__name__}, .* Pass it the base"):
         function.apply(y[:2])
 
 

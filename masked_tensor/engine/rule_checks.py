@@ -35,7 +35,9 @@ def restrict(rule: Rule, takes: Takes | None, overload: OpOverload, strided: Rul
         for name, kind in (*first, *((n, k) for k in _KINDS for n in getattr(takes, k))):
             name = arguments[name].name if isinstance(name, int) else name
             if name not in kinds:
-                raise ValueError(f"{overload.name()} takes no tensor {name!r}, which its rule declares to be {kind}")
+                raise ValueError(
+                    f"{overload.name()} has no tensor argument {name!r}, which its rule declares to be {kind}"
+                )
             kinds[name] = _KINDS[kind]
     wanted = [(k, a.name, kinds[a.name]) for k, a in enumerate(arguments) if kinds.get(a.name) is not None]
     if [str(a.type) for a in arguments if a.name in kinds] == ["Tensor"] and (STORED, WHOLE) in kinds.values():

@@ -66,7 +66,7 @@ class MaskedTensor(Methods):
 
     def __new__(cls, *args: Any, **kwargs: Any) -> "MaskedTensor":
         raise TypeError(
-            "MaskedTensor is not called directly: use masked_tensor(data, mask) to copy the data, or "
+            "MaskedTensor cannot be called; use masked_tensor(data, mask) to copy the data, or "
             "as_masked_tensor(data, mask) to wrap it"
         )
 

@@ -12,7 +12,7 @@ from .wrapping import Function, call, valid_rows, with_masked
 def _loss(loss: Function, given: BoundArguments) -> Any:
     if given.arguments["negative_only"]:
         raise MaskedSizeError(
-            "SigLipLoss would divide by the masked pairs of another rank, too; with world_size > 1 give it the valid "
+            "SigLipLoss would also divide by the masked pairs of other ranks; with world_size > 1 pass it the valid "
             "rows of both, image_features[valid] and text_features[valid]"
         )
     names = "image_features", "text_features"

@@ -81,8 +81,8 @@ def which_rows(name: str, x: Tensor, dims: int = 1, way_out: str = "") -> Tensor
     rows = flat.all(-1)
     if not torch.equal(rows, flat.any(-1)):
         raise MaskedSizeError(
-            f"{name} counts rows, and rows of a tensor of shape {tuple(x.shape)} are valid in part; "
-            + (way_out or f"give it the rows that are valid as a whole: {_WHOLE[x.dim() > 2]}")
+            f"{name} counts rows, but some rows of a tensor of shape {tuple(x.shape)} are only partly valid; "
+            + (way_out or f"pass the fully valid rows: {_WHOLE[x.dim() > 2]}")
         )
     return rows
 

@@ -114,8 +114,9 @@ def _text(name: str, dim: int, steps: Sequence[int], packed: bool) -> str:
     if len(steps) > 1:
         line = f"masked_tensor.as_masked_tensor(plain, x.mask.narrow({dim}, 0, 1))"
     return (
-        f"{name} along dimension {dim} joins features to steps at which another part is masked: where that is padding, "
-        "it is valid in part from here on, and linear layers, means and attention count it. Give the part without "
-        f"padding that of the others, {line}, or compute inside of masked_tensor.meaning(product='all')"
+        f"{name} along dimension {dim} joins valid features to masked steps of another part. If those steps are "
+        f"padding, "
+        "linear layers, means and attention will count them. Mask the padding of the plain part as well: "
+        f"{line}; or compute inside masked_tensor.meaning(product='all')"
         + (". A packed batch is unpacked by this join" if packed else "")
     )

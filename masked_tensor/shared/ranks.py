@@ -27,7 +27,7 @@ def resolve_group(group: Any) -> Group:
     if getattr(group, "ndim", 1) > 1:  # of a DeviceMesh
         if group.size() != dist.get_world_size():
             raise ValueError(
-                f"mean_over takes a DeviceMesh of one dimension, or one of all ranks, got one of {group.ndim} with "
+                f"mean_over expects a DeviceMesh of one dimension, or one of all ranks, got one of {group.ndim} with "
                 f"{group.size()} of {dist.get_world_size()} ranks; flatten it to one dimension, or leave group=None "
                 "for all ranks"
             )

@@ -29,7 +29,7 @@ def _times(x: Pair, y: Pair | Tensor, turned: bool = False) -> Pair:
     data = pair.data_of(y)
     if x.data.dim() != 2 or is_sparse(data) or data.dim() not in (1, 2):
         raise NoRule(
-            f"sparse @ dense takes a sparse matrix and a strided vector or matrix, got {tuple(x.data.shape)} "
+            f"sparse @ dense needs a sparse matrix and a strided vector or matrix, got {tuple(x.data.shape)} "
             f"({x.data.layout}) @ {tuple(data.shape)} ({data.layout})"
         )
     where = csr.parts_of(x.mask).t() if turned else csr.parts_of(x.mask)

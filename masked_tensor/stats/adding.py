@@ -35,7 +35,7 @@ def part_of_batch(state: State, x: Any, weight: Tensor | None, group: Any) -> Pa
     if pair.data.layout is not torch.strided:
         if weight is not None or keys is not None or state.has_more_than_moments or pair.data.dim() != 2:
             raise TypeError(
-                "update() of a sparse tensor takes a matrix, and gives no covariances, histograms, sketches, "
+                "update() of a sparse tensor needs a matrix, and computes no covariances, histograms, sketches, "
                 "groups or weighted statistics; use x.to_dense()"
             )
         moments = _moments_of_sparse(state, pair, type(x) is Tensor)
@@ -74,7 +74,7 @@ def part_of_state(state: State, other: State) -> Part:
     kept = None if other.sketch is None else sketch.Sketch(*(getattr(other.sketch, p).to(device) for p in sketch.PARTS))
     if (keys is None) != (state.keys is None):
         if (other if keys is None else state).is_used():
-            raise ValueError("merge() takes groups of both or of none: update(x, group=keys) in both")
+            raise ValueError("merge() needs groups in both or in neither; call update(x, group=keys) in both")
         if state.keys is not None:  # the other one has seen nothing
             keys, moments, missed = state.keys[:0], torch.stack(state.moments)[:, :0], state.missed[:0]
     if at is not None:
@@ -93,10 +93,10 @@ def _check_groups(state: State, grouped: bool, weighted: bool) -> None:
     if grouped and state.has_more_than_moments:
         raise TypeError("groups have moments alone: leave out cov, edges and sketch, or keep statistics for each group")
     if weighted and state.sketch is not None:
-        raise TypeError("a sketch takes no weights; give edges for quantiles of weighted data, without sketch")
+        raise TypeError("sketch=True does not support weights; use edges= for quantiles of weighted data")
     if grouped != (state.keys is not None) and (state.keys is not None or state.is_used()):
         raise ValueError(
-            "other batches have groups: give update(x, group=keys) for this one, too"
+            "other batches have groups; call update(x, group=keys) for this one as well"
             if state.keys is not None
             else "other batches have no groups, so that this one can have none: use other statistics"
         )

@@ -43,7 +43,7 @@ def by_name(state: State, x: Any, taker: str) -> tuple[Tensor, Tensor, tuple[str
 def check_columns(state: State, x: Tensor, taker: str) -> None:
     """Raises unless ``x`` has the columns of the state."""
     if not -x.dim() <= state.dim < x.dim() or x.shape[state.dim] != state.features:
-        raise ValueError(f"{taker} takes {state.features} columns along dim {state.dim}, got {tuple(x.shape)}")
+        raise ValueError(f"{taker} expects {state.features} columns along dim {state.dim}, got {tuple(x.shape)}")
 
 
 def rows_of(state: State, x: Tensor) -> Tensor:

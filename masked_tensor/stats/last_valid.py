@@ -68,11 +68,11 @@ class LastValid:
     def __init__(self, columns: Sequence[str] | int, *, limit: int | None = None) -> None:
         number = index(columns) if hasattr(columns, "__index__") else None
         if number is None and not isinstance(columns, Sequence):
-            raise TypeError(f"columns takes a list of names, or their number, got {type(columns).__name__}")
+            raise TypeError(f"columns must be a list of names, or their number, got {type(columns).__name__}")
         self._names = None if number is not None else tuple(cast("Sequence[str]", columns))
         self.features = len(self._names) if self._names is not None else cast("int", number)
         if isinstance(columns, str) or self.features < 1 or len(set(self._names or ())) < len(self._names or ()):
-            raise ValueError(f"columns takes a list of different names, or their number, got {columns!r}")
+            raise ValueError(f"columns must be a list of different names, or their number, got {columns!r}")
         self.limit = None if limit is None else expect_int("limit", limit, 1)
         none = torch.zeros(0, self.features, dtype=torch.int64)
         self._keys, self._rows, self._last, self._since = none[:, 0], none[:, 0], none.double(), none
@@ -158,7 +158,7 @@ class LastValid:
         """
         if (self._names, self.features, self.limit) != (later._names, later.features, later.limit):
             raise ValueError(
-                f"merge() takes the same columns and limit, got {later._names or later.features}, limit={later.limit} "
+                f"merge() needs the same columns and limit, got {later._names or later.features}, limit={later.limit} "
                 f"beside {self._names or self.features}, limit={self.limit}"
             )
         self._take((later._keys, later._rows, later._last, later._since))
@@ -264,10 +264,10 @@ class LastValid:
         else:
             pair, _ = read_table(x, torch.float64, choose)
         if pair.data.dim() != 2 or pair.data.shape[1] != self.features:
-            raise ValueError(f"{taker} takes rows of {self.features} columns, got {tuple(pair.data.shape)}")
+            raise ValueError(f"{taker} expects rows of {self.features} columns, got {tuple(pair.data.shape)}")
         if pair.data.is_complex() or pair.data.layout is not torch.strided:
             raise TypeError(
-                f"{taker} takes strided real numbers, got {pair.data.layout} {pair.data.dtype}; take x.to_dense(), "
+                f"{taker} expects strided real numbers, got {pair.data.layout} {pair.data.dtype}; take x.to_dense(), "
                 "torch.view_as_real(x)"
             )
         pair = Pair(pair.data.cpu(), pair.mask.cpu())
@@ -347,7 +347,7 @@ def _parts(rows: Any) -> dict[float, LastValid]:
             raise ValueError(f"two parts have the number {row['part']}: to_arrow(part=index), rising in their order")
         found[row["part"]] = _from_row(row)
     if not found:
-        raise ValueError("from_arrow() takes one row at least, got none")
+        raise ValueError("from_arrow() needs at least one row, got none")
     return found
 
 

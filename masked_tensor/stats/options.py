@@ -42,7 +42,7 @@ def check_alike(mine: Tensor, given: Tensor, taker: str) -> None:
     differ = (given != mine).reshape(-1, len(_OPTIONS)).any(0).tolist()
     names = ", ".join(name for name, other in zip(_OPTIONS, differ, strict=True) if other)
     if names:
-        raise ValueError(f"{taker} takes statistics that were made alike, and these differ in {names}")
+        raise ValueError(f"{taker} needs statistics made with the same arguments; these differ in {names}")
 
 
 def check_ranks(mine: Tensor, columns: Tensor, edges: Tensor | None, grouped: int, group: Any) -> None:
@@ -53,7 +53,7 @@ def check_ranks(mine: Tensor, columns: Tensor, edges: Tensor | None, grouped: in
     found = gather(torch.cat([mine, mine.new_tensor([grouped])]), group)
     check_alike(found[0][:-1], torch.stack(found)[:, :-1], "all_reduce()")
     if {-1, 1} <= {int(numbers[-1]) for numbers in found}:
-        raise ValueError("all_reduce() takes groups of all ranks or of none: update(x, group=keys) on each")
+        raise ValueError("all_reduce() needs groups on all ranks or on none; call update(x, group=keys) on each")
     known = torch.full_like(columns, torch.nan)
     for given in gather(columns, group):
         check_order(known, given.to(known), edges, "all_reduce()")
@@ -64,7 +64,9 @@ def check_order(mine: Tensor, given: Tensor, edges: Tensor | None, taker: str) -
     """Where the columns of one state are in another; raises if they cannot be put in that order."""
     at = places_of(mine, given, taker)
     if at is not None and edges is not None and not torch.equal(edges, edges[at]):
-        raise ValueError(f"{taker} takes columns with edges of their own in the same order, got another")
+        raise ValueError(
+            f"{taker} needs the columns in the same order, since they have edges of their own; got another order"
+        )
     return at
 
 
@@ -105,10 +107,10 @@ def choose(wanted: Sequence[str], names: Sequence[str], taker: str) -> list[int]
     """Where the wanted columns are among those of a table."""
     lacking = [name for name in wanted if name not in names]
     if lacking:
-        raise ValueError(f"{taker} takes a table with columns {lacking}, too; this one has {list(names)}")
+        raise ValueError(f"{taker}: the table lacks columns {lacking}; it has {list(names)}")
     twice = [name for name in wanted if names.count(name) > 1]
     if twice:
-        raise ValueError(f"{taker} takes columns by name, and the table has {twice} more than once: rename them")
+        raise ValueError(f"{taker} finds columns by name, but the table has {twice} more than once; rename them")
     return [names.index(name) for name in wanted]
 
 
@@ -127,8 +129,8 @@ def places_of(mine: Tensor, given: Tensor, taker: str, names: Sequence[str] = ()
     same = given == mine.unsqueeze(1)
     if not bool(same.any(1).all()):
         other = [name for name, known in zip(names, same.any(0).tolist(), strict=False) if not known]
-        found = f"got {other}, too" if other else "got others"
-        raise ValueError(f"{taker} takes columns of the same names as before, in any order, and {found}")
+        found = f"got {other} as well" if other else "got others"
+        raise ValueError(f"{taker} needs columns of the same names as before, in any order; {found}")
     return same.to(torch.uint8).argmax(1)
 
 
@@ -138,8 +140,8 @@ def keys_of(group: Any, shape: torch.Size, taker: str) -> Tensor:
     keys = pair.data
     if keys.dtype is torch.bool or keys.is_floating_point() or keys.is_complex() or keys.shape != shape:
         raise ValueError(
-            f"{taker} takes one integer for each row as its group, {tuple(shape)}, got {keys.dtype} {tuple(keys.shape)}"
+            f"{taker} needs one integer for each row as its group, {tuple(shape)}, got {keys.dtype} {tuple(keys.shape)}"
         )
     if not bool((pair.mask & (keys >= 0)).all()):
-        raise ValueError(f"{taker} takes keys that are valid and not negative; leave out the rows of others")
+        raise ValueError(f"{taker} needs keys that are valid and not negative; leave out the other rows")
     return keys.to(torch.int64)

@@ -94,7 +94,7 @@ def place_of(state: State, x: Tensor, group: Any) -> Callable[[Tensor], Tensor]:
     keys = keys_of_rows(state, group, x, "stats(x)")
     at, there = by_group.rows_of_groups(state.keys, keys)
     if not bool(there.all()):
-        raise ValueError(f"stats(x) takes groups that were seen, got {keys[~there].unique().tolist()}, too")
+        raise ValueError(f"group holds keys that update() has not seen: {keys[~there].unique().tolist()}")
     rows = at.view(x.movedim(state.dim, -1).shape[:-1]).to(x.device)
     return lambda part: part[rows].movedim(-1, state.dim)
 

@@ -107,12 +107,14 @@ class RunningStatistics(nn.Module):
     ) -> None:
         chosen = None if columns is None else tuple(columns)
         if features is None and chosen is None:
-            raise ValueError("RunningStatistics takes the number of columns, or columns= with their names")
+            raise ValueError("RunningStatistics needs the number of columns, or columns= with their names")
         if features is not None and not hasattr(features, "__index__"):
-            raise TypeError(f"RunningStatistics takes the number of columns, got {features!r}; names are columns=")
+            raise TypeError(
+                f"RunningStatistics expects the number of columns, got {features!r}; pass names as columns="
+            )
         number = len(chosen or ()) if features is None else index(features)
         if chosen is not None and (len(chosen) != number or isinstance(columns, str)):
-            raise ValueError(f"columns takes a list of {number} names, got {columns!r}")
+            raise ValueError(f"columns must be a list of {number} names, got {columns!r}")
         size = sketch if type(sketch) is int else 2048 * sketch
         if size < 0 or size == 1:
             raise ValueError(f"sketch must be True, False or a number from 2 on, got {sketch}")
@@ -252,13 +254,13 @@ class RunningStatistics(nn.Module):
         sums: list[tuple[int, RunningStatistics]] = []  # of how many states, and of each at most one of a size
         for state in states:
             if not isinstance(state, RunningStatistics):
-                raise TypeError(f"merge_all() takes a list of RunningStatistics, got one with {type(state).__name__}")
+                raise TypeError(f"merge_all() expects a list of RunningStatistics, got one with {type(state).__name__}")
             one, size = state._alike(state.edges).merge(state), 1
             while sums and sums[-1][0] == size:
                 one, size = sums.pop()[1].merge(one), 2 * size
             sums.append((size, one))
         if not sums:
-            raise ValueError("merge_all() takes one state at least, got none")
+            raise ValueError("merge_all() needs at least one state, got none")
         whole = sums.pop()[1]
         while sums:
             whole = sums.pop()[1].merge(whole)

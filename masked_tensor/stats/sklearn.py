@@ -144,7 +144,7 @@ class MaskedStandardScaler(TransformerMixin, BaseEstimator):  # type: ignore[mis
         if not hasattr(X, "dtype") or X.ndim != 2 or X.shape[1] < self.n_features_in_:
             shown = f"of shape {tuple(X.shape)}" if hasattr(X, "shape") else type(X).__name__
             raise ValueError(
-                f"inverse_transform() takes what transform() gave, (N, {self.n_features_in_}), got {shown}"
+                f"inverse_transform() expects what transform() returned, (N, {self.n_features_in_}), got {shown}"
             )
         z = X[:, : self.n_features_in_]
         if isinstance(z, Tensor):

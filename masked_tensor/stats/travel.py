@@ -50,7 +50,7 @@ def from_row(row: Mapping[str, Any], make: Callable[..., Any]) -> Any:
     lacking = sorted(_TYPES.keys() - row.keys())
     if lacking or row["version"] != VERSION:
         raise ValueError(
-            f"from_arrow() takes what to_arrow() of this version gave (version {VERSION}), got "
+            f"from_arrow() expects what to_arrow() of this version returned (version {VERSION}), got "
             + (f"a table without {', '.join(lacking)}" if lacking else f"version {row['version']}")
         )
     try:
@@ -130,7 +130,7 @@ def rows_of(data: Any) -> list[dict[str, Any]]:
     """The rows of a table."""
     if not hasattr(data, "__arrow_c_array__") and not hasattr(data, "__arrow_c_stream__"):
         raise TypeError(
-            "from_arrow() takes a table that speaks Arrow, such as pyarrow's, polars' and pandas', got "
+            "from_arrow() expects an Arrow table, such as one of pyarrow, polars or pandas, got "
             f"{type(data).__name__}; put tables together with pyarrow.concat_tables"
         )
     return read_rows(data)

@@ -66,7 +66,7 @@ def check_padding_invariance(
         >>> check_padding_invariance(model, torch.randn(2, 4, 10), [10, 6], dim=2)
     """
     if not callable(module):
-        raise TypeError(f"check_padding_invariance() takes a module or a function, got {type(module).__name__}")
+        raise TypeError(f"check_padding_invariance() expects a module or a function, got {type(module).__name__}")
     module = module if isinstance(module, nn.Module) else Called(module)
     sizes = [int(n) for n in lengths]
     rows = [x.narrow(batch_dim, i, 1).narrow(dim, 0, n) for i, n in enumerate(sizes)]

@@ -9,9 +9,9 @@ NO_VALID_PART = (
 def no_mean() -> RuntimeError:
     """``mean_over`` was left without having seen a mean."""
     return RuntimeError(
-        "mean_over saw no mean of a masked loss: plain tensors (mask the targets: masked_tensor(target, mask)), a loss "
-        "that torch divides in Python (kl_div with batchmean), or one written by hand; take such a "
-        "mean with over.mean(entries), where `with mean_over() as over:`"
+        "mean_over saw no mean of a masked loss. If the loss is plain, mask the targets: masked_tensor(target, mask). "
+        "If it is written by hand, or torch divides it in Python (kl_div with batchmean), write "
+        "over.mean(entries) inside `with mean_over() as over:`"
     )
 
 

@@ -108,9 +108,12 @@ class mean_over(MeanSetting):
     ) -> None:
         super().__init__()
         if parameters is not None and count is not None:
-            raise ValueError("mean_over takes parameters (to scale their gradients) or count (known before), not both")
+            raise ValueError(
+                "mean_over got both parameters= and count=; pass count= if it is known before the "
+                "losses, else parameters="
+            )
         if gradients not in (None, "mean", "sum"):
-            raise ValueError(f'mean_over takes gradients="mean" or "sum", got {gradients!r}')
+            raise ValueError(f'mean_over: gradients must be "mean" or "sum", got {gradients!r}')
         self._parameters = None if parameters is None else sharded(parameters)
         self._counts = None if count is None else checked_counts(count)
         self._group = group
@@ -155,8 +158,8 @@ class mean_over(MeanSetting):
         self._check_whole()
         if self._parts and self._parameters is None and self._counts is None:
             raise RuntimeError(
-                "mean_over() is used a second time: each use would be a mean of its own; for one mean over several "
-                "micro-batches give it parameters=model.parameters() and call finish(), or count="
+                "mean_over() was entered twice without parameters= or count=. For one mean over several micro-batches "
+                "pass parameters=model.parameters() and call finish(), or pass count="
             )
         if self._parameters and self._watch is None:
             check_alone(self._parameters)
@@ -252,9 +255,7 @@ class mean_over(MeanSetting):
         part = self._part
         if not isinstance(term, Tensor) or not (term.is_floating_point() or term.is_complex()):
             kind = term.dtype if isinstance(term, Tensor) else type(term).__name__
-            raise TypeError(
-                f"mean_over: weigh() takes a floating-point tensor, such as a penalty of weights, got {kind}"
-            )
+            raise TypeError(f"mean_over: weigh() expects a floating-point tensor, such as a weight penalty, got {kind}")
         if self._counts is not None:
             raise RuntimeError(
                 "mean_over(count=...) scales no gradient, so that weigh() is not needed: add the term itself, divided "
@@ -411,7 +412,7 @@ class mean_over(MeanSetting):
         check_eager(total, self._counts is not None)
         if self._counts is not None:  # asks nobody, so that ranks may take part in turns
             if part.means == len(self._counts):
-                raise RuntimeError(f"mean_over(count=...) was given {len(self._counts)} counts, and sees another mean")
+                raise RuntimeError(f"mean_over(count=...) got {len(self._counts)} counts, but there are more means")
             count = self._counts[part.means]
             part.means += 1
             if count == 0:  # masked; a valid target that the count denies gives NaN

@@ -146,7 +146,7 @@ def watch_steps(parameters: Sequence[Tensor], finished: Callable[[], bool]) -> A
 def checked_counts(count: float | Sequence[float]) -> list[float]:
     """What each loss is divided by; 0 of one that has no valid target."""
     if isinstance(count, Mapping):
-        raise TypeError("mean_over(count=...) takes a list, in the order of the losses, got a dict")
+        raise TypeError("mean_over(count=...) expects a list, in the order of the losses, got a dict")
     counts: list[float] = torch.as_tensor(count, dtype=torch.float64).flatten().tolist()
     if not counts or not all(n is not None and 0 <= n < float("inf") for n in counts):  # None: masked
         raise ValueError(f"mean_over(count=...) needs a count for each loss, 0 or more, got {count!r}")

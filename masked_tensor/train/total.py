@@ -54,9 +54,9 @@ def total(*losses: Tensor, weights: Sequence[float | Tensor] | None = None) -> T
     if weights is None:
         return torch.stack(losses).sum()
     if len(weights) != len(losses):
-        raise ValueError(f"total takes a weight for each loss, got {len(weights)} weights for {len(losses)} losses")
+        raise ValueError(f"total needs one weight for each loss, got {len(weights)} weights for {len(losses)} losses")
     for weight in weights:
         if isinstance(weight, Tensor) and (weight.dim() or type(weight) is MaskedTensor):
             kind = "a masked one" if type(weight) is MaskedTensor else f"one of shape {tuple(weight.shape)}"
-            raise ValueError(f"total takes numbers and plain 0-d tensors as weights, got {kind}")
+            raise ValueError(f"weights of total must be numbers or plain 0-d tensors, got {kind}")
     return torch.stack([loss * weight for loss, weight in zip(losses, weights, strict=True)]).sum()

@@ -16,7 +16,7 @@ def templates() -> dict[str, str]:
             message = _message(node)
             if message is not None:
                 place, pattern = f"{path.relative_to(PACKAGE)}:{node.lineno}", _pattern(message)
-                found[place] = pattern if _name(node) != "NoForm" else rf".*? \({pattern}\); convert first: .*"
+                found[place] = pattern if _name(node) != "NoForm" else rf".*? \({pattern}\); use x.to_dense.*"
     return found
 
 

@@ -352,7 +352,7 @@ def from_nested(
     """
     plain = isinstance(nested, PackedSequence) and type(nested.data) is not MaskedTensor
     if not plain and not (isinstance(nested, Tensor) and nested.is_nested):
-        raise TypeError(f"from_nested takes a nested tensor, got {type(nested).__name__}; use masked_tensor(data)")
+        raise TypeError(f"from_nested expects a nested tensor, got {type(nested).__name__}; use masked_tensor(data)")
     steps = partial(padded_length, "from_nested", length=length, multiple=pad_to_multiple_of)
     runs = None
     if packed and isinstance(nested, PackedSequence):
@@ -428,7 +428,7 @@ def from_attention_mask(inputs: Any, attention_mask: Any = None, *, dim: int = 1
         rest = dict(inputs)
         found = rest.pop("attention_mask", None) if attention_mask is None else attention_mask
         if found is None:
-            raise ValueError("inputs have no attention_mask; ask the tokenizer for it: return_attention_mask=True")
+            raise ValueError("inputs have no attention_mask; call the tokenizer with return_attention_mask=True")
         mask = _as_bool(found)
         masked = {name: _mask_fitting(value, mask, dim) if _is_data(value) else value for name, value in rest.items()}
         if not isinstance(inputs, UserDict):
@@ -437,7 +437,7 @@ def from_attention_mask(inputs: Any, attention_mask: Any = None, *, dim: int = 1
         result.data = masked
         return result
     if attention_mask is None:
-        raise TypeError("from_attention_mask takes a mapping with an attention_mask, or inputs and attention_mask")
+        raise TypeError("from_attention_mask needs inputs and attention_mask, or one dict that holds both")
     return _mask_steps(inputs, _as_bool(attention_mask), dim)
 
 
@@ -458,7 +458,8 @@ def _as_bool(attention_mask: Any) -> Tensor:
     mask = accepted_inputs.mask_of_input(attention_mask, numbers.data, "attention_mask")
     if type(mask) is Tensor and mask.device.type == "cpu" and mask.numel() and not mask.any(-1).all():
         warnings.warn(
-            "attention_mask has rows without a valid step; 1 and True mean valid: use ~mask of one that is True at "
+            "attention_mask has rows without a valid step; 1 and True mean valid. If yours is True at padding, "
+            "pass ~mask "
             "padding (src_key_padding_mask)",
             stacklevel=line_of_user(),
         )

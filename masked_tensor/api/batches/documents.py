@@ -153,7 +153,7 @@ def document_mask(segment_ids: Any = None, *, position_ids: Any = None, is_causa
 def _starts(name: str, segment_ids: Any, position_ids: Any) -> tuple[Tensor, Tensor | None]:
     """Where documents begin, and which steps exist, if the ids say it."""
     if (segment_ids is None) == (position_ids is None):
-        raise ValueError(f"{name} takes segment_ids or position_ids, one of both")
+        raise ValueError(f"{name} needs either segment_ids or position_ids")
     given = position_ids if segment_ids is None else segment_ids
     if isinstance(given, Tensor):
         exists = given.get_mask() if type(given) is MaskedTensor else None

@@ -155,7 +155,7 @@ def join(*batches: MaskedTensor, dim: int = 1, padding_side: str = "right") -> M
         raise ValueError("join needs at least one batch")
     for x in batches:
         if not isinstance(x, Tensor):
-            raise TypeError(f"join() takes masked tensors, got {type(x).__name__}; use from_sequences(sequences)")
+            raise TypeError(f"join() expects masked tensors, got {type(x).__name__}; use from_sequences(sequences)")
     given = [x if type(x) is MaskedTensor else as_result(accepted_inputs.pair_of_input(x)) for x in batches]
     if current_trace() is not None and any(type(pair_of(x).mask) is not Tensor for x in given):
         raise errors.read_while_compiling("join")

@@ -91,14 +91,17 @@ def packed(
     n = x.dim()
     if len(dims) != 2 or not all(-n <= d < n for d in dims) or len({d % n for d in dims}) != 2:
         raise ValueError(
-            f"packed(dims=...) takes two dimensions of the tensor, got {tuple(dims)} of shape {tuple(x.shape)}"
+            f"packed(dims=...) needs two dimensions of the tensor, got {tuple(dims)} of shape {tuple(x.shape)}"
         )
     if lengths is not None and like is not None:
-        raise ValueError("packed() takes lengths= or like=, whose lengths the result has, not both")
+        raise ValueError("packed() got both lengths= and like=; pass one of them")
     check_side(padding_side)
     if capacity is not None:
         if like is not None or lengths is not None:
-            raise ValueError("packed() takes capacity= alone: like= and lengths= say already which steps are stored")
+            raise ValueError(
+                "packed() got capacity= beside like= or lengths=, which already say which steps "
+                "are stored; leave out capacity="
+            )
         capacity = expect_capacity("packed", capacity)
         return _packed_at_capacity(x, [d % n for d in dims], capacity)
     if x._packed is not None and like is None and lengths is None:
@@ -159,9 +162,9 @@ def with_known_lengths(name: str, x: MaskedTensor, way_out: str = "x = x.packed(
         return x
     if x._packed is not None or not knows_steps(x):
         raise ValueError(
-            f"{name}() would read lengths from the mask, and this batch was once packed with others, which an op did "
-            "not keep: it mixed steps, met a batch of other lengths, or made padding valid. Say how many steps each "
-            f"sequence has: {way_out}"
+            f"{name}() needs the lengths: this batch was packed with lengths, but an op dropped them (it mixed steps, "
+            "met a batch of other lengths, or made padding valid). Say how many steps each sequence has: "
+            f"{way_out}"
         )
     if 0 in x._steps.stored:
         return x

@@ -301,7 +301,7 @@ def _stored_values(x: MaskedTensor, dim: int, action: str, missing: bool = False
 def steps_of_runs(x: MaskedTensor, dim: int, action: str) -> Tensor:
     """Which steps ``(B, T)`` are valid."""
     if x.dim() < 2 or layouts.is_sparse(x):
-        raise ValueError(f"{action}() takes a strided batch of sequences (B, T, ...), got shape {tuple(x.shape)}")
+        raise ValueError(f"{action}() needs a strided batch of sequences (B, T, ...), got shape {tuple(x.shape)}")
     time = shapes.canonical_dim(dim, x.dim())
     mask = masks.compact(pair_of(x).mask.movedim(time, 1)[:, :])
     mask = mask.expand(len(x), x.shape[time], *mask.shape[2:])
@@ -310,10 +310,9 @@ def steps_of_runs(x: MaskedTensor, dim: int, action: str) -> Tensor:
     rises = torch.nn.functional.pad(steps, (1, 0)).to(torch.int8).diff(dim=1) > 0
     if not (mask == steps[:, :, None]).all() or (rises.sum(1) > 1).any():
         raise ValueError(
-            f"{action}() takes sequences whose masked steps are at an end, and steps that are valid as a whole; if "
-            "steps are missing, say how long sequences are: x.packed(lengths=[...]), from_sequences(packed=True); or "
-            "fill x first (x.filled(value) and from_lengths, or ffill); or take what is valid: "
-            "[row.compressed() for row in x]"
+            f"{action}() cannot read the lengths from the mask: a step before the end of a sequence is masked, or only "
+            "part of a step. Pass the lengths: x.packed(lengths=[...]), from_sequences(packed=True); or fill the gaps "
+            "first (ffill, x.filled(value)). [row.compressed() for row in x] keeps the valid entries alone"
         )
     return steps
 

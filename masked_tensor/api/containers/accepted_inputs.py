@@ -105,7 +105,7 @@ def _of_tensor(data: Tensor) -> Pair:
     if data.is_nested:
         return kinds.read_nested(data)
     if data.is_quantized:
-        raise TypeError(f"masked tensors of quantized data ({data.dtype}) have no ops; give data.dequantize()")
+        raise TypeError(f"quantized data ({data.dtype}) cannot be masked; use data.dequantize()")
     entered = enter(data, torch.is_grad_enabled())
     if type(entered) is Pair:
         if type(data) is MaskedTensor and data._packed is not None and data._packed.grid.full:  # its very values
@@ -126,9 +126,10 @@ def _tensor(data: Any, dtype: torch.dtype | None = None, device: Any = None, nam
         return torch.tensor(data, dtype=dtype, device=device)
     except (TypeError, ValueError, RuntimeError) as reason:
         text = lists.first_text(data)
-        found = reason if text is None else f"{text!r} is a text; {_NO_TEXT}"
+        found = reason if text is None else f"{text!r} is a string; {_NO_TEXT}"
         if getattr(getattr(data, "dtype", None), "kind", "") in ("m", "M"):
-            found = f"{data.dtype} holds times; give numbers: of pandas (times - times.min()).dt.total_seconds()"
+            found = f"{data.dtype} holds times; convert them to numbers, in pandas: (times - "
+            "times.min()).dt.total_seconds()"
         raise TypeError(
             f"{name} must be a tensor, number, list, array or table of numbers, got {type(data).__name__}: {found}"
         ) from reason
@@ -142,7 +143,7 @@ _NO_TEXT = (
 def mask_of_input(mask: Any, data: Tensor, name: str = "mask") -> Tensor:
     """``mask`` as a plain bool tensor that fits ``data``; a masked entry of a mask is masked out."""
     if mask is None:
-        raise TypeError("a strided tensor does not say what is valid; give it a mask")
+        raise TypeError("as_masked_tensor of a strided tensor needs a mask that is True where an entry is valid")
     if not isinstance(mask, Tensor) or (has_validity(mask) and not layouts.is_sparse(mask)):
         own = pair_of_input(mask, device=None if isinstance(mask, Tensor) else data.device, name=name)
         mask = masks.logical_and(own.data, own.mask) if own.data.dtype is torch.bool else zero_masked(own)
@@ -167,6 +168,6 @@ def _of_numbers(mask: Tensor, name: str) -> Tensor:
         return mask
     numbers = layouts.values(mask)
     if type(mask) is Tensor and not mask.is_meta and not ((numbers == 0) | (numbers == 1)).all():
-        also = "; lengths of sequences: from_lengths(data, lengths)" if mask.dim() == 1 else ""
-        raise ValueError(f"{name} holds other integers than 0 and 1; say which are valid, such as {name} > 0{also}")
+        also = "; if it holds sequence lengths, use from_lengths(data, lengths)" if mask.dim() == 1 else ""
+        raise ValueError(f"{name} must be bool or hold only 0 and 1; pass a condition, such as {name} > 0{also}")
     return layouts.nonzero(mask)

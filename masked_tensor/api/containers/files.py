@@ -63,7 +63,7 @@ def save_file(
     belongs = {}
     for name, x in tensors.items():
         if not isinstance(x, Tensor):
-            raise TypeError(f"save_file() takes a dict of tensors, got {type(x).__name__} for {name!r}")
+            raise TypeError(f"save_file() expects a dict of tensors, got {type(x).__name__} for {name!r}")
         if type(x) is not MaskedTensor:
             entries[name] = x
             continue

@@ -112,7 +112,8 @@ def _astropy(data: Any) -> tuple[Any, Any]:
 @register_container("astropy.Quantity")
 def _quantity(data: Any) -> tuple[Any, Any]:
     raise TypeError(
-        f"a tensor has no unit, and data is in {data.unit!s}; give data.value, or data.to_value(unit) to choose one"
+        f"data has the unit {data.unit!s}, which a tensor cannot keep; use data.value, or data.to_value(unit) "
+        f"to convert it"
     )
 
 

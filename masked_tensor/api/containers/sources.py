@@ -35,7 +35,7 @@ def refuse_source(data: object) -> None:
     """Raises if ``data`` is such a thing."""
     line = line_for(data)
     if line is not None:
-        raise TypeError(f"masked_tensor takes one batch or one array, got {type(data).__name__}; write: {line}")
+        raise TypeError(f"masked_tensor expects one batch or one array, got {type(data).__name__}; write: {line}")
 
 
 def of_class(kind: type, table: Mapping[Any, Found]) -> Found | None:

@@ -33,12 +33,13 @@ def of_dict(data: Mapping[Any, Any]) -> Columns:
     for name, column in data.items():
         if isinstance(column, str | bytes) or not hasattr(column, "__len__"):
             raise TypeError(
-                f"a dict is a table if it holds columns of one length, and {name!r} holds {type(column).__name__}; "
-                "take what is wanted of it: masked_tensor(data[name])"
+                f"a dict must hold columns of one length, but {name!r} holds {type(column).__name__}; convert "
+                f"one entry: "
+                "masked_tensor(data[name])"
             )
     sizes = {name: len(column) for name, column in data.items()}
     if len(set(sizes.values())) > 1:
-        raise ValueError(f"columns of a table are of one length, got {sizes}")
+        raise ValueError(f"columns of a table must have the same length, got {sizes}")
     return Columns(list(data), list(data.values()))
 
 

@@ -130,7 +130,7 @@ def distributions(
     columns = list(zip(pair.data.detach().movedim(dim, 0), pair.mask.movedim(dim, 0), strict=True))
     for what, given in (("names", names), ("axes", axes)):
         if given is not None and len(given) != len(columns):
-            raise ValueError(f"distributions() takes one of {what} for each column: {len(columns)}, got {len(given)}")
+            raise ValueError(f"distributions() needs one of {what} for each column: {len(columns)}, got {len(given)}")
     axes = _grid(len(columns)) if axes is None else axes
     for i, (ax, (data, mask)) in enumerate(zip(axes, columns, strict=True)):
         valid = data[mask].cpu().double()

@@ -33,7 +33,7 @@ def call(module: nn.Module, forward: Forward, args: tuple[Any, ...], kwargs: dic
         raise errors.exporting()
     if transformers.has_choices(module):
         raise UnsupportedOpError(
-            f"mt.flat: {type(module).__name__} takes several sequences for each row; make the model inside of it flat, "
+            f"mt.flat: {type(module).__name__} has several sequences for each row; make the model inside it flat: "
             "mt.flat(model.base_model)"
         )
     tokens = to_flat(first)
@@ -103,7 +103,7 @@ def _says_the_same(name: str, value: Any, tokens: FlatTokens) -> bool:
 def _record(x: MaskedTensor) -> Packed:
     stored = stored_tokens(x)
     if not stored.is_plain_grid or stored.order[:2] != ((0,), (1,)):
-        raise ValueError("mt.flat takes batches (B, T, ...), with the batch first and time second")
+        raise ValueError("mt.flat needs batches (B, T, ...), with the batch first and time second")
     return stored
 
 

@@ -64,7 +64,7 @@ def flat(module: Module, on: bool = True, *, check: bool = True) -> Module:
         :func:`packed`, :func:`from_flat`.
     """
     if not isinstance(module, nn.Module):
-        raise TypeError(f"mt.flat takes a torch.nn.Module, got {type(module).__name__}")
+        raise TypeError(f"mt.flat expects a torch.nn.Module, got {type(module).__name__}")
     if not isinstance(on, bool):
         raise TypeError(
             f"mt.flat(module, on): the second argument turns flat off or on, got {type(on).__name__}; to run the model "

@@ -92,7 +92,7 @@ def whole_steps(x: MaskedTensor) -> Packed:
     stored = stored_tokens(x)
     if not stored.is_plain_grid or stored.order[:GRID] != ((0,), (1,)):
         raise ValueError(
-            "to_flat() takes a batch (B, T, ...), with the batch first and time second, which this packed tensor has "
+            "to_flat() needs a batch (B, T, ...), with the batch first and time second, which this packed tensor has "
             "elsewhere: move them to the front, x.movedim(...)"
         )
     if stored.inner is not None and stored.grid.complete is False:

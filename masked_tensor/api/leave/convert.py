@@ -170,12 +170,12 @@ def filled(x: Tensor, value: "complex | Tensor | Sequence[Any] | numpy.ndarray[A
         return select.select(pair.data, pair.mask, value)
     if type(value) is MaskedTensor:
         raise TypeError(
-            "filled() takes a plain value, got a masked tensor; use torch.where(x.mask, x, value), which is masked "
+            "filled() needs a plain value, got a masked tensor; use torch.where(x.mask, x, value), which is masked "
             "where both are, or x.filled(value.filled(0))"
         )
     if not torch.can_cast(value.dtype, x.dtype) or not shapes.can_expand(value.shape, x.shape):
         raise TypeError(
-            f"filled() takes a value that fits {errors.dtype_name(x.dtype)} {tuple(x.shape)}, got "
+            f"filled() needs a value that fits {errors.dtype_name(x.dtype)} {tuple(x.shape)}, got "
             f"{errors.dtype_name(value.dtype)} {tuple(value.shape)}"
         )
     other = select.guard(value.to(x.dtype).expand(x.shape), ~pair.mask)
@@ -188,7 +188,7 @@ def _fill_of_values(values: Any, x: Tensor) -> Tensor:
     found = accepted_inputs.pair_of_input(values, x.dtype if inexact else None, x.device, "value")
     if not found.mask.all():
         raise TypeError(
-            f"filled() takes values of which none is missing, got a {type(values).__name__} with a missing one; fill "
+            f"filled() needs values without gaps, got a {type(values).__name__} with a missing one; fill "
             "it first, as masked_tensor(values).filled(0)"
         )
     if not (inexact or found.data.is_complex() or found.data.to(x.dtype).eq(found.data).all()):
@@ -200,8 +200,8 @@ def _check_fill(value: complex, dtype: torch.dtype) -> None:
     """Integers and bools are filled with what they can hold; it would be another number otherwise."""
     if value is None or isinstance(value, str):
         raise TypeError(
-            f"filled({value!r}): the value is a number, as in x.filled(0), or a plain tensor; the mean of each column "
-            "is torch.where(x.mask, x, x.mean(0))"
+            f"filled({value!r}): the value must be a number or a plain tensor, as in x.filled(0); for the mean of each "
+            "column write torch.where(x.mask, x, x.mean(0))"
         )
     if dtype.is_floating_point or dtype.is_complex:
         return
@@ -405,8 +405,9 @@ def dense(x: Tensor) -> Any:
 
 def _refuse_mask(x: MaskedTensor, value: object) -> None:
     raise AttributeError(
-        "the mask of a masked tensor is not assigned: as_masked_tensor(x, mask) masks more entries, x[key] = value "
-        "makes entries valid"
+        "x.mask cannot be assigned; as_masked_tensor(x, mask) masks more entries, x[key] = None masks some in "
+        "place, and "
+        "x[key] = value makes entries valid"
     )
 
 

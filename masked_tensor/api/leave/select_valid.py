@@ -49,14 +49,14 @@ def select_valid(*tensors: Tensor, dim: int | None = None) -> tuple[Tensor, ...]
         if not isinstance(x, Tensor) or is_wrapped(x):
             raise errors.not_masked("select_valid", x)
     if not tensors:
-        raise TypeError("select_valid() takes at least one tensor")
+        raise TypeError("select_valid() needs at least one tensor")
     most = max(x.dim() for x in tensors)
     parts = [_valid_positions(x, dim if x.dim() == most else None) for x in tensors]
     if any(mask.shape != parts[0][1].shape for _, mask in parts):
         shapes = ", ".join(str(tuple(x.shape)) for x in tensors)
         more = "; if scores have a dimension of classes, pass it as dim=1" if dim is None else f" and dim={dim}"
         raise ValueError(
-            f"select_valid() takes tensors of one shape, but for dimension dim= of some; got {shapes}{more}"
+            f"select_valid() needs tensors of one shape, except that some may have a dimension dim=; got {shapes}{more}"
         )
     valid = reduce(masks.logical_and, (mask for _, mask in parts))
     return tuple(data[valid] for data, _ in parts)

@@ -88,8 +88,8 @@ def masked_tensor(
     """
     if requires_grad is None and isinstance(data, Tensor) and data.requires_grad and torch.is_grad_enabled():
         warnings.warn(
-            "masked_tensor(data, mask) is a copy outside of the graph of data, so that no gradient flows back; write "
-            "masked_tensor.as_masked_tensor(data, mask) to keep the graph, or say requires_grad= for a new leaf",
+            "masked_tensor(data, mask) copies data and detaches it from the graph. Write "
+            "masked_tensor.as_masked_tensor(data, mask) to keep the gradient, or pass requires_grad= for a new leaf",
             stacklevel=line_of_user(),
         )
     pair = accepted_inputs.pair_of_input(data, dtype, device)
@@ -168,7 +168,7 @@ def as_masked_tensor(data: Tensor, mask: Any = None) -> MaskedTensor:
     """
     if not isinstance(data, Tensor):
         raise TypeError(
-            f"as_masked_tensor wraps a tensor without a copy, got {type(data).__name__}; use masked_tensor(data, mask)"
+            f"as_masked_tensor expects a tensor, got {type(data).__name__}; use masked_tensor(data, mask), which copies"
         )
     if mask is None and type(data) is MaskedTensor and not layouts.is_sparse(data):
         return data.view_as(data)
@@ -377,7 +377,7 @@ def _refuse_inverted(data: Any, pair: Pair, mask: Tensor) -> None:
     if missing.any() and not missing.all() and mask.equal(missing):
         way_out = "data.notna()" if hasattr(data, "notna") else "~mask"
         raise ValueError(
-            f"mask is True exactly where data (a {type(data).__name__}) is missing, and True means valid; use {way_out}"
+            f"mask is inverted: it is True exactly where data (a {type(data).__name__}) is missing; use {way_out}"
         )
 
 

@@ -145,7 +145,9 @@ def setitem(x: MaskedTensor, key: Any, value: Any) -> None:
     if positions and place(x, key, value):
         return
     if isinstance(key, str):
-        raise TypeError(f"x[{key!r}] = value: columns have no names here; write x[:, names.index({key!r})] = value")
+        raise TypeError(
+            f"a masked tensor has no column names, got x[{key!r}]; write x[:, names.index({key!r})] = value"
+        )
     if value is None:
         value = wrap(Pair(pair_of(x).data.new_zeros(()), masks.full((), x.device, False)))
     if not isinstance(value, Tensor):

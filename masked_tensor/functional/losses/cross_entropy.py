@@ -161,7 +161,7 @@ def _sparse(
     number = reduction_number(reduction)
     if type(weight) is MaskedTensor or not sparse.plain_classes(target.data, weight, label_smoothing):
         raise errors.UnsupportedOpError(
-            f"{name} of {scores.data.layout} scores takes strided class indices, a plain weight and no "
+            f"{name} of {scores.data.layout} scores needs strided class indices, a plain weight and no "
             "label_smoothing; for more give it input.to_dense() (and the same mask)"
         )
     logits = name == "cross_entropy"

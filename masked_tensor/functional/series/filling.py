@@ -361,8 +361,8 @@ def _enter_filling(
     expect_lengths(name, series)
     if type(series.given.x) is not Pair and lengths is None:
         warnings.warn(
-            f"{name}() of a plain tensor without mask= has nothing to fill, since NaN is a value there; use "
-            f"masked_tensor.{name}(masked_tensor.masked_invalid(x), ...), or give mask=",
+            f"{name}() of a plain tensor without mask= fills nothing, since NaN counts as valid; use "
+            f"masked_tensor.{name}(masked_tensor.masked_invalid(x), ...), or pass mask=",
             stacklevel=4,
         )
     return series

@@ -205,7 +205,8 @@ def expect_lengths(name: str, series: Series) -> None:
     if series.stored is not None:
         shape, dim = series.stored.shape, series.stored.order.index((1,))
     raise ValueError(
-        f"{name}: a masked step of shape {tuple(shape)} along dim={dim} may be missing, or padding, which must not be "
-        "filled. Say lengths=[...], how many steps each sequence has; lengths='full', if nothing is padding; or pack "
-        "the batch with its lengths, which it then knows: from_sequences(..., packed=True), x.packed(lengths=[...])"
+        f"{name} cannot tell a missing step from padding, which must not be filled: shape {tuple(shape)}, time at "
+        f"dim={dim}. Pass lengths=[...], the number of steps of each sequence, or lengths='full' if there is no "
+        f"padding; "
+        "a batch packed with its lengths knows them: from_sequences(..., packed=True), x.packed(lengths=[...])"
     )

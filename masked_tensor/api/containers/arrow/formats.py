@@ -30,4 +30,4 @@ _OTHERS = (
 def unsupported_type(name: str) -> TypeError:
     """The error for a type that no tensor holds."""
     what = next((what for first, what in _OTHERS if name[:1] in first), "something else than numbers")
-    return TypeError(f"an arrow column of {what} (format {name!r}) fits no tensor; cast it to numbers first")
+    return TypeError(f"an Arrow column of {what} (format {name!r}) cannot become a tensor; cast it to numbers first")

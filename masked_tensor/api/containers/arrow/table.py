@@ -94,7 +94,7 @@ def to_arrow(x: Tensor, names: str | Sequence[str] | None = None) -> ArrowTable:
         https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html
     """
     if not isinstance(x, Tensor):
-        raise TypeError(f"to_arrow() takes a tensor, got {type(x).__name__}; use masked_tensor(data)")
+        raise TypeError(f"to_arrow() expects a tensor, got {type(x).__name__}; use masked_tensor(data)")
     if x.dim() not in (1, 2):
         raise ValueError(
             f"to_arrow() makes columns of (N,) or (N, F), got {tuple(x.shape)}; use x.flatten(1), or "
@@ -112,7 +112,7 @@ def to_arrow(x: Tensor, names: str | Sequence[str] | None = None) -> ArrowTable:
 def _names(names: str | Sequence[str] | None, columns: int) -> list[str]:
     known = [str(i) for i in range(columns)] if names is None else [names] if isinstance(names, str) else list(names)
     if len(known) != columns or len(set(known)) != columns:
-        raise ValueError(f"to_arrow() takes {columns} different names, one for each column, got {known}")
+        raise ValueError(f"to_arrow() needs {columns} different names, one for each column, got {known}")
     return known
 
 
