@@ -301,7 +301,7 @@ def test_a_mask_of_what_is_missing_is_refused() -> None:
         pd.Series([1.0, None, 3.0], dtype="Float64"),
         pd.DataFrame({"a": [1.0, NAN]}),
     ):
-        with pytest.raises(ValueError, match=r"True means valid; use data\.notna\(\)"):
+        with pytest.raises(ValueError, match=r"is missing; use data\.notna\(\)"):
             mt.masked_tensor(data, data.isna())
         assert mt.masked_tensor(data, data.notna()).count() == len(data.dropna())
     array = np.array([1.0, NAN])
