@@ -137,3 +137,33 @@ def test_a_graph_hardens_no_input(how: str) -> None:
     torch.compile(function, backend="aot_eager")(x)  # in eager code
     x[1] = 5.0
     assert x.tolist() == ([1.0, None] if how == "harden_mask" else [1.0, 5.0])
+
+
+@pytest.mark.xfail(strict=True, reason="torch makes no common base of inputs of a tensor subclass: docs/limits.md")
+def test_a_write_into_an_input_is_read_through_another_one() -> None:
+    def function(a, b):
+        a.mul_(2)
+        return b + 0
+
+    torch.compiler.reset()
+    x = mt.masked_tensor([1.0, 2.0, None])
+    result = torch.compile(function, backend="aot_eager", fullgraph=True)(x[:2], x[1:])
+    assert result.tolist() == [4.0, None]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        mt.masked_tensor,
+        pytest.param(
+            mt.as_masked_tensor,
+            marks=pytest.mark.xfail(strict=True, reason="memory of others bears no note of a mask: docs/limits.md"),
+        ),
+    ],
+)
+def test_a_view_that_a_graph_returned_shares_validity(make: Callable[..., mt.MaskedTensor]) -> None:
+    torch.compiler.reset()
+    x = make(torch.ones(2, 2), torch.tensor([[True, False], [False, True]]))
+    view = torch.compile(lambda x: x[:1], backend="aot_eager", fullgraph=True)(x)
+    x[0] = 5.0
+    assert view.tolist() == [[5.0, 5.0]]
