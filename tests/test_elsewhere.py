@@ -43,6 +43,7 @@ def test_the_line_of_a_name_runs(name: str, tmp_path: Path) -> None:
         "filename": filename,
         "names": ["a", "b"],
         "function": torch.sum,
+        "decay": (0.5 ** (torch.arange(3.0)[:, None] - torch.arange(3))).tril(),
     }
     eval(other_names.LINES[name].partition(", since")[0], room)
 

@@ -2961,7 +2961,7 @@ def test_flat_modules() -> None:
     refused(
         mt.UnsupportedOpError,
         lambda: mt.flat(torch.nn.BatchNorm1d(3))(x),
-        """mt.flat: BatchNorm1d does not keep sequences apart on flat tokens: it has a BatchNorm1d, whose statistics join all sequences. What mixes steps by anything but attention (convolutions and recurrent layers over time, batch norms, batch_first=False) cannot be flat; call it on the masked batch without mt.flat: mt.flat(module, False)""",
+        """mt.flat: BatchNorm1d does not keep sequences apart on flat tokens: it has a BatchNorm1d, whose statistics join all sequences. Only attention may mix steps; convolutions and recurrent layers over time, batch norms and batch_first=False cannot be flat. Undo mt.flat with mt.flat(module, False), and call the module on the masked batch""",
     )
 
     class Words(torch.nn.Module):
@@ -2971,7 +2971,7 @@ def test_flat_modules() -> None:
     refused(
         mt.UnsupportedOpError,
         lambda: mt.flat(Words())({"words": x}),
-        """mt.flat was given one mapping; if it holds the arguments, write model(**batch). mt.flat: Words raises on short plain sequences like this batch, without mt.flat as well, on a sequence of 3 or 5 steps: AttributeError: 'dict' object has no attribute 'cos'; mt.flat(module, check=False) skips this check""",
+        """mt.flat was given one mapping; if it holds the arguments, write model(**batch). mt.flat: Words raises on plain sequences like those of this batch, without mt.flat as well, on a sequence of 3 or 5 steps: AttributeError: 'dict' object has no attribute 'cos'. First call it on a plain batch; only if it fails because sequences are short, mt.flat(module, check=False) skips this check""",
     )
 
 

@@ -115,8 +115,7 @@ def _text(name: str, dim: int, steps: Sequence[int], packed: bool) -> str:
         line = f"masked_tensor.as_masked_tensor(plain, x.mask.narrow({dim}, 0, 1))"
     return (
         f"{name} along dimension {dim} joins valid features to masked steps of another part. If those steps are "
-        f"padding, "
-        "linear layers, means and attention will count them. Mask the padding of the plain part as well: "
+        "padding, linear layers, means and attention will count them. Mask the padding of the plain part as well: "
         f"{line}; or compute inside masked_tensor.meaning(product='all')"
         + (". A packed batch is unpacked by this join" if packed else "")
     )

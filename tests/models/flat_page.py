@@ -62,6 +62,6 @@ def _seen(name: str, outcome: str, detail: str) -> str:
     if name in REASONS:
         return f"{outcome}: {REASONS[name]}"
     said = next((words for part, words in SAID.items() if part in detail and outcome == "refused"), None)
-    detail = detail.partition("on flat tokens: ")[2].partition(". What mixes")[0] or detail
-    detail = detail.partition("without mt.flat as well, on ")[2].partition("; mt.flat(")[0] or detail
+    detail = detail.partition("on flat tokens: ")[2].partition(". Only attention")[0] or detail
+    detail = detail.partition("without mt.flat as well, on ")[2].partition(". First call it")[0] or detail
     return said or f"{outcome}: {detail}".replace("`", "'").replace("|", "/")

@@ -109,21 +109,23 @@ def _found_parts(module: nn.Module, forward: Callable[..., Any], args: Any, kwar
 def _failure(module: nn.Module, why: str) -> str:
     """What is said of a module that raises without being flat."""
     return (
-        f"mt.flat: {type(module).__name__} raises on short plain sequences like this batch, without mt.flat as well, "
-        f"on {why}; mt.flat(module, check=False) skips this check"
+        f"mt.flat: {type(module).__name__} raises on plain sequences like those of this batch, without mt.flat as "
+        f"well, on {why}. First call it on a plain batch; only if it fails because sequences are short, "
+        "mt.flat(module, check=False) skips this check"
     )
 
 
 def refusal(module: nn.Module, why: str) -> str:
     """What is said of a module that cannot be flat."""
     base = getattr(module, "base_model", None)
-    ways = "call it on the masked batch without mt.flat: mt.flat(module, False)"
+    ways = "undo mt.flat with mt.flat(module, False), and call the module on the masked batch"
     if isinstance(base, nn.Module) and base is not module:
         ways = f"make the model inside of it flat, mt.flat(model.base_model), or {ways}"
+    ways = ways[0].upper() + ways[1:]
     return (
-        f"mt.flat: {type(module).__name__} does not keep sequences apart on flat tokens: {why}. What mixes steps by "
-        "anything but attention (convolutions and recurrent layers over time, batch norms, "
-        f"batch_first=False) cannot be flat; {ways}"
+        f"mt.flat: {type(module).__name__} does not keep sequences apart on flat tokens: {why}. Only attention may mix "
+        "steps; convolutions and recurrent layers over time, batch norms and batch_first=False cannot be flat. "
+        f"{ways}"
     )
 
 

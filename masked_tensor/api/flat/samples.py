@@ -111,9 +111,11 @@ def part_of(got: Tensor, wanted: Tensor, start: int, size: int, total: int, plac
         part = got
     if part.shape == wanted.shape and part is not got:
         return part
+    if got.shape == wanted.shape:
+        return f"an output of shape {tuple(got.shape)} belongs to all steps together, not to a step or a sequence"
     return (
-        f"an output of shape {tuple(wanted.shape)} of {size} steps alone is of shape {tuple(got.shape)} for {total} "
-        "steps of two sequences"
+        f"an output has shape {tuple(wanted.shape)} for one sequence of {size} steps, but {tuple(got.shape)} for two "
+        f"sequences of {total} steps together"
     )
 
 

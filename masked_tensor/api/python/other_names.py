@@ -46,8 +46,8 @@ LINES: dict[str, str] = {
     "unmask": "x.filled(0)",
     "skew": "((x - x.mean(0)) / x.std(0, correction=0)).pow(3).mean(0)",
     "kurt": "((x - x.mean(0)) / x.std(0, correction=0)).pow(4).mean(0) - 3",
-    "ewm": "torch.stack([torch.stack([masked_tensor.average(c[:n], weights=0.5 ** torch.arange(n).flip(0)) "
-    "for n in range(1, len(c) + 1)]) for c in x.T], 1)",
+    "ewm": "decay @ x.filled(0) / (decay @ x.mask.float()), since at step t, step s <= t weighs "
+    "decay[t, s] = (1 - alpha) ** (t - s)",
     "describe": "masked_tensor.RunningStatistics(x.shape[1], sketch=True).update(x).to_pandas()",
     "to_pandas": _FRAME,
     "to_frame": _FRAME,
@@ -72,9 +72,9 @@ LINES: dict[str, str] = {
     "masked_inside": "masked_tensor.masked_where((x >= 0) & (x <= 1), x)",
     "masked_outside": "masked_tensor.masked_where((x < 0) | (x > 1), x)",
     "masked_values": "masked_tensor.masked_where(torch.isclose(x, x.new_tensor(0.0)), x)",
-    "masked_mean": "x.mean(), or masked_tensor.mean(data, mask=mask)",
-    "masked_sum": "x.sum(), or masked_tensor.sum(data, mask=mask)",
-    "masked_softmax": "x.softmax(-1), or masked_tensor.softmax(data, -1, mask=mask)",
+    "masked_mean": "masked_tensor.mean(data, mask=mask)",
+    "masked_sum": "masked_tensor.sum(data, mask=mask)",
+    "masked_softmax": "masked_tensor.softmax(data, -1, mask=mask)",
     "masked_array": "masked_tensor.masked_tensor(data, mask)",
     "getmask": "~x.mask",
     "getmaskarray": "~x.mask",
