@@ -48,7 +48,7 @@ order = torch.randperm(len(visits.values))
 learn, held_out = histories(visits, order[:220]), histories(visits, order[220:])
 sizes = [len(patient) for patient in visits.values]
 print(f"{len(sizes)} patients, {min(sizes)} to {max(sizes)} visits, {len(LABS)} values")
-print("training three networks, a few seconds each ...", flush=True)
+print("Training three networks takes about 30 s; each adds a row below.", flush=True)
 
 # %%
 # The network
@@ -204,7 +204,7 @@ chart.x_labels = [*errors, "repeat the last values"]
 chart.add(
     "error for one patient alone", [both[1] for both in errors.values()] + [repeated]
 )
-chart.add("change with the company in the batch", [*changes.values(), None])
+chart.add("change caused by other patients in the batch", [*changes.values(), None])
 if "__file__" in globals():  # a script; the documentation shows the picture itself
     picture = Path(__file__).with_suffix(".svg")
     chart.render_to_file(str(picture))
@@ -213,8 +213,9 @@ if "__file__" in globals():  # a script; the documentation shows the picture its
 saved = {name: 1 - errors["masked"][1] / both[1] for name, both in errors.items()}
 beside = errors["masked"][0] / errors["lengths by hand"][0] - 1
 print(
-    "\nWith a mask, a patient gets the same prediction alone and in any batch.  Alone, "
-    f"its error is {saved['lengths by hand']:.0%} lower than with lengths by hand, and "
-    f"{saved['zeros']:.0%} lower than with zeros.  In batches, it is "
-    f"{abs(beside):.0%} {'above' if beside > 0 else 'below'} that of lengths by hand."
+    "\nWith a mask, a patient gets the same prediction alone and in any batch.\n"
+    f"Error alone: {saved['lengths by hand']:.0%} lower than with lengths by hand, "
+    f"{saved['zeros']:.0%} lower than with zeros.\n"
+    f"Error in batches: {abs(beside):.0%} {'higher' if beside > 0 else 'lower'} "
+    "than with lengths by hand."
 )
