@@ -1,7 +1,10 @@
 // What Sphinx's search ranks by.  A scorer replaces Sphinx's own, so its numbers are repeated here as they are; pages
-// that hold a little of everything (requests, changes, measurements, lists of models) come after all others.
+// that hold a little of everything (requests, changes, measurements, lists of models), and the functions of `extend`,
+// come after all others.
 var Scorer = {
-  score: ([docname, , , , score]) => (Scorer.last.has(docname) ? score - 1000 : score),
+  score: ([docname, , , , score]) =>
+    Scorer.last.has(docname) || docname.startsWith(Scorer.extend) ? score - 1000 : score,
+  extend: "_generated/api/extend.",
   last: new Set([
     "asked",
     "changelog",

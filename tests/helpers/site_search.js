@@ -19,8 +19,8 @@ for (const file of ["_static/language_data.js", "_static/searchtools.js"])
   vm.runInContext(fs.readFileSync(path.join(build, file), "utf8"), browser);
 vm.runInContext("this.Search = Search", browser); // a constant is no property of the page
 vm.runInContext(fs.readFileSync(path.join(build, "searchindex.js"), "utf8"), browser);
-const { score, last, ...numbers } = browser.Scorer;
-console.log(JSON.stringify({ numbers, last: [...last] }));
+const { score, last, extend, ...numbers } = browser.Scorer;
+console.log(JSON.stringify({ numbers, last: [...last], extend }));
 for (const query of queries) {
   const found = browser.Search._performSearch(...browser.Search._parseQuery(query));
   console.log(JSON.stringify(found.map(([page, , , , , , kind]) => [page, kind]).reverse()));
