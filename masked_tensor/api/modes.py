@@ -59,9 +59,10 @@ def meaning(
 
     Args:
         convolution (str, optional): When a partly masked window of a convolution or pooling is valid. ``"core"``, the
-            default: if the window without padding is, so that a padded batch equals its sequences alone; ``"any"``: if
-            any entry is, as in partial convolution, and average pooling is the mean of the valid entries; ``"all"``: if
-            every entry inside the input is, in every channel.
+            default: if its core is, the window without ``padding`` entries on each side, so that a padded batch equals
+            its sequences alone; ``"any"``: if any entry is, as in partial convolution, and average pooling is the mean
+            of the valid entries; ``"all"``: if every entry inside the input is, in every channel. ``"any"`` and
+            ``"all"`` treat the padding of a batch as missing entries.
         renormalize (bool, optional): Divide the sum of a convolution by the valid fraction of its window inside the
             input, before the bias is added, as in partial convolution.
         product (str, optional): How many terms of a sum of products must be valid, in linear layers, matrix products,
