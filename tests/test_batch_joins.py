@@ -201,7 +201,7 @@ def test_documents_leave_out_padding_and_keep_missing_entries() -> None:
     assert kept.tolist() == [[[1.0, None], [2.0, 3.0], [None, None]]]
     assert mt.from_documents(rows, mt.masked_tensor([[None] * 4]).long()).shape == (0, 0, 2)
     for wrong, error in (
-        (lambda: mt.from_documents(rows), "one of both"),
+        (lambda: mt.from_documents(rows), "either segment_ids or position_ids"),
         (lambda: mt.from_documents(rows, [[0.5] * 4]), "ids must be integers, got float32"),
         (lambda: mt.from_documents(rows, [[0] * 3]), "one id for each step"),
         (lambda: mt.document_mask(torch.zeros(1, 1, 1).long()), r"shape \(B, L\), or \(L,\)"),
