@@ -1150,7 +1150,7 @@ class Methods(Tensor):
             ``torch.masked.MaskedTensor.get_data``.
         """
     def get_mask(self) -> Tensor:
-        """A copy of the mask, True = valid, as a plain bool tensor: the same as ``x.mask``.
+        """A copy of the mask as a plain bool tensor, with True = valid; the same as ``x.mask``.
 
         Writing into the copy does not change ``x``; to mask an entry, assign ``x[1] = None``. In numpy.ma and astropy,
         ``mask`` has the opposite meaning: True = masked.
