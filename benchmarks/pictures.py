@@ -84,7 +84,7 @@ def page(data: dict[str, Any]) -> str:
     parts = [INTRODUCTION]
     for axis, name in AXES.items():
         parts += ["", f"## With {name}", "", TEXTS[axis], "", f"![Time and memory against {name}](curves_{axis}.svg)"]
-    parts += ["", "## No steps", "", STEPS.format(step=STEP), "", "| number | elements | just above, by just below |"]
+    parts += ["", "## No steps", "", STEPS.format(step=STEP), "", "| setting | limit (elements) | ratio of times |"]
     parts += ["| --- | --- | --- |"]
     parts += [f"| `{name}` | {size} | {ratio:.2f} |" for name, (size, ratio) in data["steps"].items()]
     return "\n".join(parts) + "\n"
@@ -92,19 +92,23 @@ def page(data: dict[str, Any]) -> str:
 
 INTRODUCTION = """# How cost grows
 
-Drawn by `python -m benchmarks.growth` from [what it measured](curves.json): one thread, float32, the candidates in turn
-in one process, medians. Above: the time. Below: the memory that a call needs at its peak, where torch counts it.
-The numbers of single cases are on the page [What it costs](cost.md)."""
+See how time and memory grow with size, share of masked entries and padding. For single cases,
+see [What it costs](cost.md). In each picture, the upper part is the time and the lower part the
+peak memory of a call, where torch counts it. `python -m benchmarks.growth` measures and draws
+them ([data](curves.json)): medians with one thread, in float32, with the candidates in turn in
+one process."""
 
 TEXTS = {
-    "elements": """Three in ten elements are masked at random. Their data are not known to be zero. A small tensor
-costs the time of a call. From some ten thousand elements on, the time grows as that of the plain op.""",
-    "masked": "A million elements. The share of masked entries changes little: no branch depends on an entry.",
-    "stored": """A sum and a softmax along the rows of a CSR tensor of 10,000 x 10,000. `plain` is one pass over the
-stored values, the least that this kind of result allows.""",
-    "padding": """32 rows of up to 128 steps of 64 features. A masked tensor computes the padding, as the plain one
-does. A [packed](packed.md) or nested tensor does not.""",
+    "elements": """30 % of the elements are masked at random, and their data are not known to be zero. For small
+tensors, the time is that of a call. From about ten thousand elements on, it grows like that of
+the plain op.""",
+    "masked": """The tensor has a million elements. The share of masked entries changes the time little, because
+no branch depends on an entry.""",
+    "stored": """The ops are a sum and a softmax along the rows of a CSR tensor of 10,000 x 10,000. `plain` is
+one pass over the stored values, the least that such a result needs.""",
+    "padding": """The batch has 32 rows of up to 128 steps of 64 features. Masked and plain tensors compute the
+padding; [packed](packed.md) and nested tensors do not.""",
 }
 
-STEPS = """Some ops are computed in one of two ways, by their size. The table compares the times around each limit: that
-of the first size above it, divided by that of the last size below. It is never more than {step}."""
+STEPS = """Some ops have two implementations, chosen by size. The ratio is the time of the first size above
+the limit divided by the time of the last size below it. It is never more than {step}."""
