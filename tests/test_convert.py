@@ -119,7 +119,9 @@ def test_the_mask_is_a_property_and_a_copy(x: mt.MaskedTensor) -> None:
         x.mask.logical_not_()
         assert torch.equal(x.get_mask(), before)
         assert torch.equal(~x.mask, ~before)
-    assert (mt.MaskedTensor.mask.__doc__ or "").startswith("A copy of the mask, True = valid")
+    assert (mt.MaskedTensor.mask.__doc__ or "").startswith(
+        "A copy of the mask as a plain bool tensor, with True = valid"
+    )
     assert "x.mask" in (mt.MaskedTensor.get_mask.__doc__ or "")
 
 

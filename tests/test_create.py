@@ -180,7 +180,7 @@ def test_invalid_is_what_is_not_finite(dtype: torch.dtype) -> None:
 
 # ------------------------------------------------------------------------------------------ a copy leaves the graph
 
-HIDDEN = "masked_tensor.as_masked_tensor(data, mask) to keep the graph"
+HIDDEN = "masked_tensor.as_masked_tensor(data, mask) to keep the gradient"
 
 
 def test_a_copy_of_a_tensor_that_requires_a_gradient_warns_where_it_is_called() -> None:

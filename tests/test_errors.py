@@ -419,7 +419,7 @@ def test_inverted_masks() -> None:
         mt.from_attention_mask(ones(2, 3), ones(2, 3) < 1)
     assert_expected_inline(
         str(seen[0].message),
-        """attention_mask has rows without a valid step; 1 and True mean valid. If yours is True at padding, pass ~mask padding (src_key_padding_mask)""",
+        """attention_mask has rows without a valid step; 1 and True mean valid. If yours is True at padding, as src_key_padding_mask is, pass ~mask""",
     )
 
 

@@ -140,7 +140,7 @@ def test_what_is_refused() -> None:
         x.packed(lengths=[5, 2, 0, 6])
     with pytest.raises(ValueError, match="contradicts"):
         x.unpad(lengths=LENGTHS, padding_side="left")
-    with pytest.raises(ValueError, match="not both"):
+    with pytest.raises(ValueError, match="pass one of them"):
         padded.packed(lengths=LENGTHS, like=x)
     with pytest.raises(ValueError, match="past the end"):
         padded.packed(lengths=[1, 1, 0, 1])

@@ -458,9 +458,8 @@ def _as_bool(attention_mask: Any) -> Tensor:
     mask = accepted_inputs.mask_of_input(attention_mask, numbers.data, "attention_mask")
     if type(mask) is Tensor and mask.device.type == "cpu" and mask.numel() and not mask.any(-1).all():
         warnings.warn(
-            "attention_mask has rows without a valid step; 1 and True mean valid. If yours is True at padding, "
-            "pass ~mask "
-            "padding (src_key_padding_mask)",
+            "attention_mask has rows without a valid step; 1 and True mean valid. If yours is True at padding, as "
+            "src_key_padding_mask is, pass ~mask",
             stacklevel=line_of_user(),
         )
     return mask

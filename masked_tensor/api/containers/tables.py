@@ -34,8 +34,7 @@ def of_dict(data: Mapping[Any, Any]) -> Columns:
         if isinstance(column, str | bytes) or not hasattr(column, "__len__"):
             raise TypeError(
                 f"a dict must hold columns of one length, but {name!r} holds {type(column).__name__}; convert "
-                f"one entry: "
-                "masked_tensor(data[name])"
+                "one entry: masked_tensor(data[name])"
             )
     sizes = {name: len(column) for name, column in data.items()}
     if len(set(sizes.values())) > 1:

@@ -405,9 +405,8 @@ def dense(x: Tensor) -> Any:
 
 def _refuse_mask(x: MaskedTensor, value: object) -> None:
     raise AttributeError(
-        "x.mask cannot be assigned; as_masked_tensor(x, mask) masks more entries, x[key] = None masks some in "
-        "place, and "
-        "x[key] = value makes entries valid"
+        "x.mask cannot be assigned; as_masked_tensor(x, mask) masks more entries, x[key] = None masks some in place, "
+        "and x[key] = value makes entries valid"
     )
 
 

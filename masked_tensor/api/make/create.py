@@ -47,6 +47,8 @@ def masked_tensor(
     others, null in a table. NaN is a valid value; NaN in a pandas table causes a UserWarning. Masked-out data are set
     to 0.
 
+    On the CPU, a mask that is True exactly where a tensor is NaN causes a UserWarning, since it is likely inverted.
+
     A tensor that is part of a graph is detached, with a UserWarning unless ``requires_grad`` is given. Inside a model,
     use :func:`as_masked_tensor`, which stays in the graph.
 

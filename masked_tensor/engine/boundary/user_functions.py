@@ -74,8 +74,7 @@ def disconnected_error(function: str, what: str) -> RuntimeError:
     """What ``function`` did with a view has no place in the history that it shares."""
     return RuntimeError(
         f"the gradient of {function}, a torch.autograd.Function, would be wrong, because it {what}. Pass it the "
-        f"base, take "
-        "the view again, or work on a clone"
+        "base, take the view again, or work on a clone"
     )
 
 

@@ -236,8 +236,7 @@ def _check_out(target: MaskedTensor, new: Pair) -> None:
     if target.shape != new.data.shape:
         raise RuntimeError(
             f"out has shape {list(target.shape)} but the result has shape {list(new.data.shape)}; a masked out= "
-            f"cannot be "
-            "resized, pass one of the result's shape"
+            "cannot be resized, pass one of the result's shape"
         )
     packed_views.check_seen(target)
     history = history_of(target)

@@ -207,6 +207,5 @@ def expect_lengths(name: str, series: Series) -> None:
     raise ValueError(
         f"{name} cannot tell a missing step from padding, which must not be filled: shape {tuple(shape)}, time at "
         f"dim={dim}. Pass lengths=[...], the number of steps of each sequence, or lengths='full' if there is no "
-        f"padding; "
-        "a batch packed with its lengths knows them: from_sequences(..., packed=True), x.packed(lengths=[...])"
+        "padding; a batch packed with its lengths knows them: from_sequences(..., packed=True), x.packed(lengths=[...])"
     )
