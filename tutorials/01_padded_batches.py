@@ -114,7 +114,7 @@ METHODS = {
 # %%
 # Training
 # --------
-# Targets have missing values, too.  ``F.mse_loss`` of a masked target is the mean over
+# Targets also have missing values.  ``F.mse_loss`` of a masked target is the mean over
 # the values that were measured, so all three use it.
 
 
