@@ -40,7 +40,7 @@ def test_the_error_inside_of_a_graph_is_the_error_outside() -> None:
     x = mt.masked_tensor([[1.0, None], [2.0, 3.0]])
     for wrong in (lambda x: mt.ffill(x, 1), lambda x: mt.rolling(x, 2, 1, min_periods=1).sum()):
         torch.compiler.reset()
-        with pytest.raises(Exception, match="how many steps each"):
+        with pytest.raises(Exception, match="the number of steps of each sequence"):
             torch.compile(wrong, fullgraph=True, backend="aot_eager")(x)
 
 

@@ -174,14 +174,14 @@ print(
 # What the table says
 # -------------------
 # In batches of 64 the three networks are about equally good.  For one patient at a time
-# the first two are worse: they learned with padding in their convolutions and in the
-# statistics of their norms.  The first is worse than repeating the last values.  The
-# masked network gives the same answer both times, up to rounding.  That has a price: on
-# a network as small as this one, a masked training step takes longer.
+# the first two are worse, even worse than repeating the last values: they learned with
+# padding in their convolutions and in the statistics of their norms.  The masked
+# network gives the same answer both times, up to rounding.  The price: on such a small
+# network, a masked training step takes longer.
 
 assert changes["masked"] < 1e-5
 assert min(changes["zeros"], changes["lengths by hand"]) > 0.05
-assert errors["zeros"][1] > repeated
+assert min(errors["zeros"][1], errors["lengths by hand"][1]) > repeated
 assert errors["masked"][1] < min(errors["lengths by hand"][1], repeated)
 assert errors["masked"][0] < 1.02 * min(both[0] for both in errors.values())
 

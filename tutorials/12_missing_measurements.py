@@ -173,7 +173,7 @@ for name, (_, chosen) in methods.items():
 # scores that exist.
 #
 # A mask does not help where nothing is averaged.  A ``Linear`` treats missing features
-# as zeros, because a masked entry contributes nothing to the sum.  Give such a layer the
+# as zeros, because a masked entry contributes nothing to a sum.  Give such a layer the
 # indicator too.  A mask does change statistics (the column means above, every
 # normalisation), attention, pooling, losses with missing targets, and padding.
 

@@ -35,8 +35,8 @@ def flat(module: Module, on: bool = True, *, check: bool = True) -> Module:
         module (torch.nn.Module): The module to change in place: its class is replaced by a subclass. Parameters and the
             keys of its state do not change.
         on (bool, optional): False undoes the change. Default: True.
-        check (bool, optional): False skips the comparison at the first call. Results are then correct only if attention
-            without a mask of its own is the only op over time. Default: True.
+        check (bool, optional): False skips the comparison at the first call. Results are then correct only if unmasked
+            attention is the only op that mixes time steps. Default: True.
 
     Returns:
         torch.nn.Module: ``module``.

@@ -224,7 +224,7 @@ def masked_invalid(data: Any, *, dtype: torch.dtype | None = None) -> MaskedTens
 
 @names_arguments
 def masked_equal(data: Any, value: float | bool | complex, *, dtype: torch.dtype | None = None) -> MaskedTensor:
-    """A copy of ``data`` that is masked where it equals ``value``, such as the -999 of a file.
+    """A copy of ``data`` that is masked where it equals ``value``, such as -999 for a missing number in a file.
 
     Gradients flow back to ``data`` and are 0 where the result is masked.
 
