@@ -256,11 +256,11 @@ def test_a_write_into_data_is_none_to_autograd(write: Callable[[Any], Any], mask
 def test_plain_data_cannot_be_masked(made: Callable[..., Any]) -> None:
     plain = made(3, 4)
     for masked in (example(), example().requires_grad_()):
-        with pytest.raises(mt.MaskedWriteError, match=r"plain.data = masked would write"):
+        with pytest.raises(mt.MaskedWriteError, match=r"plain.data = masked"):
             plain.data = masked
     assert plain.tolist() == torch.zeros(3, 4).tolist()
     layer = torch.nn.Linear(4, 3)
-    with pytest.raises(mt.MaskedWriteError, match=r"plain.data = masked would write"):
+    with pytest.raises(mt.MaskedWriteError, match=r"plain.data = masked"):
         torch.nn.utils.vector_to_parameters(mt.masked_tensor(torch.zeros(15)), layer.parameters())
     x = torch.nn.Parameter(example())  # type: ignore[arg-type]
     x.data = example() * 2
