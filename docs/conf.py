@@ -1,4 +1,4 @@
-"""Sphinx configuration.  Build: ``sphinx-build -W -n docs docs/_build``; this runs the tutorials, too."""
+"""Sphinx configuration.  Build: ``sphinx-build -W -n docs docs/_build``; this also runs the tutorials."""
 
 import sys
 from pathlib import Path

@@ -46,7 +46,7 @@ def legend(letters: dict[str, str], left: int, top: int) -> str:
 
 
 def svg(width: int, height: int, title: str, *parts: str) -> str:
-    """A picture on a white background, which also reads well on a dark page."""
+    """A picture on white, which is readable on a dark page as well."""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
         f'role="img"><title>{title}</title><rect width="{width}" height="{height}" rx="8" fill="white"/>'
@@ -137,7 +137,7 @@ def ragged() -> str:
     return svg(
         600,
         150,
-        "Filling forward fills gaps, not padding",
+        "Filling forward fills a gap, and no padding",
         text("batch", 20, 42),
         row("vgv", 170, 20, ["1", "?", "3"]),
         row("v--", 330, 20, ["9"]),

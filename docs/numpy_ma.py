@@ -15,7 +15,7 @@ abs | np.ma.abs(a) | x.abs() |
 absolute | np.ma.absolute(a) | x.abs() |
 add | np.ma.add(a, b) | x + y |
 all | np.ma.all(a > 0) | (x > 0).all() |
-allclose | np.ma.allclose(a, a) | torch.isclose(x, x).all() | torch.allclose(x, y) asks for the same mask, too
+allclose | np.ma.allclose(a, a) | torch.isclose(x, x).all() | torch.allclose(x, y) also requires equal masks
 allequal | np.ma.allequal(a, a) | (x == x).all() |
 alltrue | np.ma.alltrue(a > 0) | (x > 0).all(0) |
 amax | np.ma.amax(a, 0) | x.amax(0) |
@@ -51,7 +51,7 @@ bitwise_or | np.ma.bitwise_or(i, j) | k \\| l |
 bitwise_xor | np.ma.bitwise_xor(i, j) | k ^ l |
 bool_ | | x.bool() |
 ceil | np.ma.ceil(a) | x.ceil() |
-choose | np.ma.choose(d.astype(int), [b, a]) | torch.where(c, x, y) | of more than two: torch.stack(choices).gather(0, index)
+choose | np.ma.choose(d.astype(int), [b, a]) | torch.where(c, x, y) | for more than two: torch.stack(choices).gather(0, index)
 clip | np.ma.clip(a, 0.3, 0.6) | x.clip(0.3, 0.6) |
 clump_masked | | (~v.mask).int().diff().nonzero() | where the runs begin and end
 clump_unmasked | | v.mask.int().diff().nonzero() | where the runs begin and end
@@ -65,7 +65,7 @@ compress_rows | np.ma.compress_rows(a) | x[x.mask.all(1)].filled() |
 compressed | np.ma.compressed(a) | x.compressed() |
 concatenate | np.ma.concatenate([a, b]) | torch.cat([x, y]) |
 conjugate | np.ma.conjugate(a) | x.conj() |
-convolve | | F.conv1d(v.filled()[None, None], torch.ones(1, 1, 2).double()) | of v itself: valid where the whole window is
+convolve | | F.conv1d(v.filled()[None, None], torch.ones(1, 1, 2).double()) | on v itself: valid where the whole window is
 copy | np.ma.copy(a) | x.clone() |
 core | | nothing | a module
 corrcoef | | x.corrcoef() | over the columns where both rows are valid
@@ -86,7 +86,7 @@ divide | np.ma.divide(a, b) | x / y | division by 0 is inf, a value, and valid
 dot | np.ma.dot(a, b.T) | x @ y.T |
 dstack | np.ma.dstack([a, b]) | torch.dstack([x, y]) |
 ediff1d | np.ma.ediff1d(w) | v.diff() |
-empty | | torch.empty(2, 3) | of a masked tensor: x.new_empty(2, 3)
+empty | | torch.empty(2, 3) | from a masked tensor: x.new_empty(2, 3)
 empty_like | | torch.empty_like(x) |
 equal | np.ma.equal(a, b) | x == y |
 exp | np.ma.exp(a) | x.exp() |
@@ -156,7 +156,7 @@ masked_invalid | np.ma.masked_invalid(a) | mt.masked_invalid(x) |
 masked_less | np.ma.masked_less(a, 0.5) | mt.masked_where(x < 0.5, x) |
 masked_less_equal | np.ma.masked_less_equal(a, 0.5) | mt.masked_where(x <= 0.5, x) |
 masked_not_equal | np.ma.masked_not_equal(a, 0.5) | mt.masked_where(x != 0.5, x) |
-masked_object | | mt.masked_equal(x, 0.5) | of an object array: masked_tensor(array), None is masked
+masked_object | | mt.masked_equal(x, 0.5) | from an object array: masked_tensor(array) masks None
 masked_outside | np.ma.masked_outside(a, 0.3, 0.6) | mt.masked_where((x < 0.3) \\| (x > 0.6), x) |
 masked_print_option | | nothing | a masked entry prints as --
 masked_singleton | | mt.masked_tensor(0.0, False) | in an assignment and in a list: None
@@ -166,7 +166,7 @@ max | np.ma.max(a, 0) | x.amax(0) |
 maximum | np.ma.maximum(a, b) | torch.maximum(x, y) |
 maximum_fill_value | | x.filled(0) | no fill value is kept: say it where you fill
 mean | np.ma.mean(a, 0) | x.mean(0) |
-median | np.ma.median(a, 0) | x.quantile(0.5, 0) | x.median(0) is torch's: of an even number the lower one
+median | np.ma.median(a, 0) | x.quantile(0.5, 0) | x.median(0) is torch's: the lower one of two middle values
 min | np.ma.min(a, 0) | x.amin(0) |
 minimum | np.ma.minimum(a, b) | torch.minimum(x, y) |
 minimum_fill_value | | x.filled(0) | no fill value is kept: say it where you fill
@@ -182,7 +182,7 @@ nonzero | | x.nonzero() |
 not_equal | np.ma.not_equal(a, b) | x != y |
 notmasked_contiguous | | v.mask.int().diff().nonzero() | where the runs begin and end
 notmasked_edges | np.ma.notmasked_edges(w) | v.mask.nonzero()[[0, -1], 0] |
-ones | np.ma.ones((2, 3)) | torch.ones(2, 3) | of a masked tensor: x.new_ones(2, 3)
+ones | np.ma.ones((2, 3)) | torch.ones(2, 3) | from a masked tensor: x.new_ones(2, 3)
 ones_like | | torch.ones_like(x) |
 outer | np.ma.outer(w, w) | torch.outer(v, v) |
 outerproduct | np.ma.outerproduct(w, w) | torch.outer(v, v) |
@@ -208,7 +208,7 @@ setxor1d | np.ma.setxor1d(a[0], b[0]).compressed() | torch.cat([x[0][~torch.isin
 shape | np.ma.shape(a) | tuple(x.shape) |
 sin | np.ma.sin(a) | x.sin() |
 sinh | np.ma.sinh(a) | x.sinh() |
-size | np.ma.size(a) | x.shape.numel() | x.count() counts what is valid
+size | np.ma.size(a) | x.shape.numel() | x.count() counts the valid entries
 soften_mask | | x.clone().soften_mask() |
 sometrue | np.ma.sometrue(a > 1) | (x > 1).any(0) |
 sort | np.ma.sort(w) | v.sort().values |
@@ -227,11 +227,11 @@ transpose | np.ma.transpose(a) | x.T |
 true_divide | np.ma.true_divide(a, b) | x / y | division by 0 is inf, a value, and valid
 union1d | np.ma.union1d(w, w).compressed() | torch.cat([v, v]).unique() |
 unique | np.ma.unique(w).compressed() | v.unique() | masked entries are left out
-vander | | torch.vander(v, 3) | numpy.ma writes 0 into the rows of masked entries, here they are masked
+vander | | torch.vander(v, 3) | numpy.ma writes 0 into the rows of masked entries; here they are masked
 var | np.ma.var(a, 0) | x.var(0, correction=0) | torch's default is correction=1
 vstack | np.ma.vstack([a, b]) | torch.vstack([x, y]) |
 where | np.ma.where(d, a, b) | torch.where(c, x, y) |
-zeros | np.ma.zeros((2, 3)) | torch.zeros(2, 3) | of a masked tensor: x.new_zeros(2, 3)
+zeros | np.ma.zeros((2, 3)) | torch.zeros(2, 3) | from a masked tensor: x.new_zeros(2, 3)
 zeros_like | | torch.zeros_like(x) |
 """
 
@@ -250,7 +250,7 @@ def page() -> str:
         "```{index} ! numpy.ma, ! masked array\n```",
         "# Every name of numpy.ma",
         "`x`, `y` are masked tensors of two dimensions, `v` of one, `k`, `l` of integers; `c` is a condition. Each line "
-        "is run by the tests, and compared with numpy.ma where it has the same meaning.",
+        "is run by the tests, and compared with numpy.ma where both mean the same.",
         "| numpy.ma | here | |\n|---|---|---|",
     ]
     table = []

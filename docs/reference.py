@@ -23,7 +23,7 @@ SECTIONS = {  # the modules whose public names stand there; the functional forms
     "Errors": ["errors"],
 }
 HEAD = """Every name below is imported from `masked_tensor` itself. Examples assume `import torch` and
-`import masked_tensor as mt`. Where a method is also a function, its first argument is called `x`."""
+`import masked_tensor as mt`. Methods of MaskedTensor that are also functions name their tensor `x`."""
 ENGINE = "begin, change, end, to_numpy"  # public methods that the package and matplotlib call
 RESULTS = {  # what a function returns and nobody makes by name, on its page
     "rolling": "functional.series.rolling.Rolling",

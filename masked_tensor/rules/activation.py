@@ -1,7 +1,7 @@
 """Activations: elementwise, so a result is valid where every masked operand is valid; ``glu`` joins two halves.
 
 Gradients are guarded where the derivative depends on the masked-out data; relu and other
-piecewise linear ones only choose.
+piecewise linear activations only select, so they need no guard.
 """
 
 import torch
@@ -31,7 +31,7 @@ def glu(x: Pair, dim: int = -1) -> Pair:
 
 
 def log_sigmoid_forward(x: Pair) -> tuple[Pair, Pair]:
-    """``log_sigmoid`` and the buffer of its backward."""
+    """``log_sigmoid`` and the buffer that its backward uses."""
     data, buffer = torch.ops.aten.log_sigmoid_forward(guard_operands([x.data], x.mask)[0])
     scratch = masks.full(buffer.shape, buffer.device)
     return Pair(data, x.mask), Pair(buffer, scratch, Payload.ZERO)

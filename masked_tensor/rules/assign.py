@@ -1,8 +1,8 @@
-"""Assignment: what is written becomes valid, what is written masked becomes masked, a masked index writes nothing.
+"""Assignment: a valid value unmasks the entry, a masked value masks it, and a masked index writes nothing.
 
 An in-place op on the whole tensor that copies from no tensor (``zero_``, ``fill_``, ``normal_``, ``clamp_``) keeps the
-mask, also through a view (``y[0].fill_(9)``). What names the places that it writes (``y[0] = 9``, ``index_fill_``,
-``put_``, ``scatter_``, ``tril_``), and ``copy_``, assigns.
+mask, even through a view (``y[0].fill_(9)``). Ops that name the entries they write (``y[0] = 9``, ``index_fill_``,
+``put_``, ``scatter_``, ``tril_``) assign, and so does ``copy_``.
 
 The functional forms are here; ``x[k] = v``, ``copy_``, ``out=`` and the other in-place variants follow from them.
 """
@@ -38,7 +38,7 @@ def copy(x: Pair | Tensor, src: Pair | Tensor | complex, non_blocking: bool = Fa
 
 
 def fill(x: Pair | Tensor, value: Any) -> Pair:
-    """``x.fill_(value)``: the value in the old places; the mask stays, or is all False if ``value`` is masked."""
+    """``x.fill_(value)``: the value at the same entries; the mask stays, or is all False if ``value`` is masked."""
     x = pair.as_pair(x)
     if type(value) is Pair:
         mask = masks.logical_and(x.mask, value.mask.expand(x.data.shape))
@@ -49,14 +49,14 @@ def fill(x: Pair | Tensor, value: Any) -> Pair:
 
 
 def zero(x: Pair) -> Pair:
-    """``x.zero_()``: 0 in the old places; the mask stays."""
+    """``x.zero_()``: 0 at the same entries; the mask stays."""
     return Pair(fill(x, 0).data, x.mask, Payload.ZERO)
 
 
 def index_put(
     x: Pair | Tensor, indices: Sequence[Index], values: Pair | Tensor, accumulate: bool = False, unsafe: bool = False
 ) -> Pair:
-    """``x[indices] = values``, or ``+=`` where every occurrence of an index counts."""
+    """``x[indices] = values``, or ``+=``, in which every occurrence of an index counts."""
     x, values = pair.as_pair(x), pair.as_pair(values)
     bare, valid = plain_indices(indices)
     if accumulate:
@@ -85,7 +85,7 @@ def conditions(indices: Sequence[Index]) -> list[Tensor | None] | None:
 
 
 def add_at(x: Pair | Tensor, mask: Pair | Tensor, indices: Sequence[Index], values: Pair | Tensor) -> Pair:
-    """``_unsafe_masked_index_put_accumulate``: ``x[indices] += values``, with 0 for values where ``mask`` is False."""
+    """``_unsafe_masked_index_put_accumulate``: ``x[indices] += values``, with 0 where ``mask`` is False."""
     x = pair.as_pair(x)
     if x.data.numel() == 0:  # there is no place to add to
         return Pair(x.data.clone(), x.mask, x.payload)
@@ -111,7 +111,7 @@ def keeps_zero(x: Pair, source: Pair) -> Payload:
 
 
 def put(x: Pair | Tensor, index: Pair | Tensor, source: Pair | Tensor, accumulate: bool = False) -> Pair:
-    """``torch.put``: into the flattened tensor."""
+    """``torch.put``: writes into the flattened tensor."""
     x, at, source = pair.as_pair(x), pair.as_pair(index), pair.as_pair(source)
     expect_positions("the index of put", at.data)
     flat = Pair(x.data.reshape(-1), masks.reshape(x.mask, (x.mask.numel(),)), x.payload)
@@ -155,7 +155,7 @@ def _write_along(op: Any, x: Pair, dim: int, index: Pair | Tensor, value: Any, v
 
 
 def masked_scatter(x: Pair | Tensor, mask: Pair | Tensor, source: Pair | Tensor) -> Pair:
-    """The entries of ``source``, in order, into the True positions of ``mask``; a masked one is not True."""
+    """The entries of ``source``, in order, into the True positions of ``mask``; a masked one counts as False."""
     x, chosen = pair.as_pair(x), without_masked(mask)
     if type(source) is not Pair:
         data = scatter_in_order(x.data, chosen, source)
@@ -196,7 +196,7 @@ def write_view(op: OpOverload, x: Pair | Tensor, src: Pair | Tensor, *args: Any)
 def write_strided(
     x: Pair | Tensor, src: Pair | Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
 ) -> Pair:
-    """``as_strided_scatter``: the mask is first laid out in memory as the data is."""
+    """``as_strided_scatter``: the mask is first laid out in memory like the data."""
     x, src = pair.as_pair(x), pair.as_pair(src)
     # Overlapping writes: torch's formula also sends gradients to entries that were overwritten.
     data = torch.as_strided_scatter(guard(x.data, x.mask), guard(src.data, src.mask), size, stride, storage_offset)

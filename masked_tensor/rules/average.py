@@ -1,9 +1,9 @@
 """Average pooling: the plain op with 0 for the masked taps; an output is valid iff the core of its window is.
 
-The divisor is the plain op's on the row without its padding: with ``count_include_pad=False`` or ``ceil_mode`` it
-depends on where the row ends, which is at its last valid entry.  Under ``meaning(convolution="any")`` it is the number
-of valid taps.  Adaptive pooling is the mean of the valid entries of each region, valid iff there is any;
-of an empty input what the plain op gives.
+The divisor is the one that the plain op has for the row without its padding: with ``count_include_pad=False`` or
+``ceil_mode`` it depends on where the row ends, which is at its last valid entry.  Under ``meaning(convolution="any")``
+it is the number of valid taps.  Adaptive pooling is the mean of the valid entries of each region, valid iff there is
+any; an empty input has the plain result.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,8 @@
 """Batch and instance normalization: statistics over the valid entries of a channel, in the batch and in the buffers.
 
-In training, a channel with nothing valid leaves its running statistics as they are, and one with a single valid entry
-its running variance, whose unbiased estimate divides by n - 1.  In evaluation the running statistics are constants and
-validity passes through.  A row of an instance normalization takes part in the running statistics if it has valid
+In training, a channel without valid entries keeps its running statistics, and a channel with one valid entry keeps its
+running variance, whose unbiased estimate divides by n - 1.  In evaluation the running statistics are constants, and
+validity passes through.  In instance normalization, a row contributes to the running statistics if it has valid
 entries.
 """
 
@@ -60,7 +60,7 @@ def native_batch_norm(
     momentum: float,
     eps: float,
 ) -> tuple[Pair, Pair, Pair]:
-    """The form with the batch's mean and reciprocal standard deviation (empty in evaluation)."""
+    """The form that also returns the batch's mean and reciprocal standard deviation (empty in evaluation)."""
     x = pair.as_pair(x)
     parameters = (weight, bias, running_mean, running_var)
     result, s = _normalize(x, *parameters, training=training, momentum=momentum, eps=eps)
@@ -201,7 +201,7 @@ def without_buffers(
 def with_running_statistics(
     x: Operand, weight: Parameter, bias: Parameter, mean: Parameter, var: Parameter, momentum: float, eps: float
 ) -> tuple[Pair, Pair, Pair]:
-    """The form with running statistics only."""
+    """The form for evaluation, with running statistics."""
     return native_batch_norm(x, weight, bias, mean, var, False, momentum, eps)
 
 

@@ -1,7 +1,7 @@
-"""Casts: data changes its dtype, device or memory format, and the mask goes with it to the device.
+"""Casts: the data changes dtype, device or memory format, and the mask moves to the device with it.
 
 ``x.to(...)``, ``x.float()``, ``x.cuda()`` and autocast all decompose into ``_to_copy``, or return ``x`` itself.
-0 is 0 in every dtype, so what is known of the masked-out data stays.
+0 is 0 in every dtype, so masked-out data that is known to be 0 stays known to be 0.
 """
 
 from typing import Any
@@ -16,7 +16,7 @@ from ..sparse.rules import on_values
 
 
 def to_copy(op: OpOverload, x: Pair, **kwargs: Any) -> Pair:
-    """``dtype``, ``layout``, ``device``, ``pin_memory``, ``non_blocking``, ``memory_format`` as the plain op."""
+    """``dtype``, ``layout``, ``device``, ``pin_memory``, ``non_blocking``, ``memory_format`` as in the plain op."""
     if kwargs.keys() == {"dtype"}:
         return copied(x, x.data.to(dtype=kwargs["dtype"], copy=True))  # in half the time
     data = op(x.data, **kwargs)

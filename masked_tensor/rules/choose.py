@@ -1,7 +1,7 @@
-"""Choosing: only the operand that is chosen decides validity, and ``masked_fill`` never turns padding into data.
+"""Choosing: only the chosen operand decides validity, and ``masked_fill`` never turns padding into data.
 
 ``where(c, x, other)``: ``v = vc & (c ? vx : vo)``.  ``masked_fill(x, c, value)``: ``v = vx & vc``.  The branch not
-taken never sends NaN back: torch's own derivatives of both select, they do not multiply.
+taken never sends back NaN: torch's own derivatives of both ops select and do not multiply.
 """
 
 import math
@@ -21,7 +21,7 @@ Operand = Pair | Tensor | float | bool | complex
 
 
 def where(condition: Pair | Tensor, x: Operand, other: Operand) -> Pair:
-    """Tensors and numbers alike (``where(condition)`` alone decomposes into ``nonzero``)."""
+    """Accepts tensors and numbers (``where(condition)`` alone decomposes into ``nonzero``)."""
     c = pair.as_pair(condition)
     result = torch.where(c.data, _data(x), _data(other))
     first = c.data if c.data.dtype is torch.bool else c.data.bool()  # torch takes uint8, with a warning

@@ -1,8 +1,8 @@
-"""Collectives: what is moved between ranks keeps its validity; a reduction over ranks is over those where it is valid.
+"""Collectives: data moved between ranks keeps its validity; a reduction is over the ranks where an entry is valid.
 
-A move sends data and mask in one message, with zeros where masked.  A reduction sends two: the data, with what does not
-change the result where masked, and the number of ranks on which an entry is valid.  All ranks have to give masked
-tensors: what is valid everywhere on one rank is ``as_masked_tensor(x, True)`` there.
+A move sends data and mask in one message, with zeros where masked.  A reduction sends two: the data, with a value that
+does not change the result where masked, and the number of ranks on which an entry is valid.  All ranks must pass masked
+tensors: a rank whose tensor is valid everywhere passes ``as_masked_tensor(x, True)``.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -195,7 +195,7 @@ def reduce(op: OpOverload, x: Any, reduce_op: str, *args: Any) -> Any:
 
 
 def wait(x: Pair) -> Pair:
-    """wait_tensor: what a rule returns has arrived."""
+    """wait_tensor: the results of these rules have already arrived."""
     return x
 
 

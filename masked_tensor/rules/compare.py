@@ -1,4 +1,4 @@
-"""Questions about whole tensors: two are equal when their masks and their valid values are.
+"""Comparisons of whole tensors: two are equal if their masks and their valid values are equal.
 
 ``equal``, ``allclose``, ``item`` and ``is_nonzero`` answer with a Python value, so they read the data.  ``isin`` looks
 for each valid element among the valid test elements.
@@ -58,22 +58,22 @@ def _valid_scalar(x: Pair, action: str) -> Tensor:
 
 
 def is_any_true(x: Pair) -> Tensor:
-    """Whether a valid entry is True, plain: what anomaly detection asks of a gradient."""
+    """Whether any valid entry is True, as a plain tensor; anomaly detection calls it on gradients."""
     return masks.any(x.data & x.mask)
 
 
 def is_all_true(x: Pair) -> Tensor:
-    """Whether every valid entry is True, plain."""
+    """Whether every valid entry is True, as a plain tensor."""
     return masks.all(x.data | ~x.mask)
 
 
 def assert_async(op: OpOverload, x: Pair, *args: Any) -> Any:
-    """An assertion that is checked on the device: nothing is asserted of a masked entry."""
+    """An assertion that is checked on the device; a masked entry never fails it."""
     return op(select(x.data, x.mask, 1), *args)
 
 
 def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Any:
-    """A masked element's answer is masked; a masked test element equals nothing."""
+    """The answer for a masked element is masked; a masked test element equals nothing."""
     if type(test_elements) is Pair:
         test_elements = test_elements.data[test_elements.mask]
     if type(elements) is not Pair:

@@ -1,8 +1,8 @@
-"""Convolutions: masked taps count 0, and an output is valid iff the core of its window is.
+"""Convolutions: masked taps count as 0, and an output is valid iff the core of its window is.
 
-The core is what remains of a window after taking the padding off each side: a "same" convolution keeps
-its mask, a padded batch gives exactly the outputs of its unpadded rows.  A position is valid if any channel of the
-group is (for the rule "all", or if a product needs all of its terms: every channel).  A transposed convolution's
+The core is what remains of a window after removing the padding from each side: a "same" convolution keeps
+its mask, and a padded batch has exactly the outputs of its unpadded rows.  A position is valid if any channel of the
+group is (every channel, under the rule "all" or if a product needs all of its terms).  A transposed convolution's
 output belongs to the input
 ``max(0, ceil((o + 2 * padding - dilation * (kernel - 1) - output_padding) / stride))``.  With ``renormalize`` the sum
 is divided by the valid fraction of the taps inside the input (partial convolution, Liu et al. 2018).

@@ -1,7 +1,7 @@
 """Covariance and correlation of two variables: over the observations at which both are valid.
 
-As many observations as the correction, or fewer, leave nothing to divide by: masked; without any observation nothing is
-masked, and the result is NaN, as that of the plain op is.
+A result is masked if its observations are no more than the correction, which leaves nothing to divide by.  An input
+without observations has no masked entries, so the result is NaN, as in the plain op.
 """
 
 import math
@@ -34,7 +34,7 @@ class Moments(NamedTuple):
 
 
 def cov(x: Operand, *, correction: int = 1, fweights: Operand | None = None, aweights: Operand | None = None) -> Pair:
-    """Rows are variables, columns observations; ``fweights`` count them, ``aweights`` rate them.
+    """Rows are variables, columns observations; ``fweights`` count and ``aweights`` weight them.
 
     The divisor is ``W - correction``, with ``aweights`` ``W - correction * sum(w * aweights) / W``, ``W`` the sum of
     the weights of the common observations.  An observation whose weight is masked is left out.

@@ -1,4 +1,4 @@
-"""The cross product: a component is valid where the four entries it is made of are."""
+"""The cross product: a component is valid where the four entries it is computed from are."""
 
 import torch
 
@@ -9,7 +9,7 @@ from .pointwise import guard_operands, join_operands
 
 
 def cross(x: Pair | torch.Tensor, other: Pair | torch.Tensor, *, dim: int = -1) -> Pair:
-    """``torch.linalg.cross``: ``x[1] * other[2] - x[2] * other[1]`` and so on around."""
+    """``torch.linalg.cross``: ``x[1] * other[2] - x[2] * other[1]`` and so on cyclically."""
     pairs = pair.as_pair(x), pair.as_pair(other)
     if any(p.data.dim() != pairs[0].data.dim() or p.data.shape[dim] != 3 for p in pairs):
         torch.linalg.cross(pairs[0].data, pairs[1].data, dim=dim)  # raises

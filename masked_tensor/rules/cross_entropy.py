@@ -1,9 +1,9 @@
-"""Cross entropy: a masked class has the logit -inf; ignored and masked targets are the same thing.
+"""Cross entropy: a masked class has the logit -inf; an ignored target and a masked one mean the same.
 
-A sample counts where its target is valid and not ``ignore_index``, and one of its logits is valid; what a masked target
-holds is never used.  A target that names a masked class has the loss inf, a probability of 0 there adds nothing.  A
+A sample counts where its target is valid and not ``ignore_index``, and one of its logits is valid; the data of a
+masked target is never used.  A target that names a masked class has loss inf; a probability of 0 there adds nothing.  A
 mean divides by the summed weights of the samples that count (class indices) or by their number (class probabilities).
-Label smoothing goes to the valid classes.
+Label smoothing covers only the valid classes.
 """
 
 from typing import Any
@@ -59,7 +59,7 @@ def nll_loss(
     reduction: int = MEAN,
     ignore_index: int = IGNORED,
 ) -> Pair:
-    """``-weight[target] * scores[target]``; the same operator for samples, images and anything of more dimensions."""
+    """``-weight[target] * scores[target]``; the same operator for samples, images and inputs of more dimensions."""
     return _class_loss("nll_loss", scores, target, weight, reduction, ignore_index)
 
 
@@ -84,7 +84,7 @@ def _class_loss(
 def nll_loss_forward(
     scores: Operand, target: Operand, weight: Operand | None, reduction: int, ignore_index: int
 ) -> tuple[Pair, Pair]:
-    """The form with the total weight."""
+    """The form that also returns the total weight."""
     x, dim = pair.as_pair(scores), _classes_of(scores)
     classes, labels = _class_weights(weight, x.data, dim), _per_sample(x.data, pair.as_pair(target), dim)
     chosen = choose(x, known_targets(labels.data, labels.mask, ignore_index), classes, ignore_index, dim)

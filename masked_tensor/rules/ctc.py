@@ -1,8 +1,8 @@
 """CTC: a masked step and a masked label are skipped, as if the sequence were shorter; a masked class cannot be emitted.
 
-A sample counts if it has a valid step and its lengths are valid.  Steps and labels are moved together in order, and the
-lengths counted, so masked entries may be anywhere.  The mean divides each loss by its number of labels, and averages
-over the samples that count.
+A sample counts if it has a valid step and its lengths are valid.  Valid steps and labels are moved together in order,
+and counted as the lengths, so masked entries may be anywhere.  The mean divides each loss by its number of labels, and
+averages over the samples that count.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Devices: data and mask lie on one device, and are pinned together."""
+"""Devices: data and mask are on the same device, and are pinned together."""
 
 from typing import Any
 
@@ -9,12 +9,12 @@ from ..pair import Pair
 
 
 def pin_memory(op: OpOverload, x: Pair, device: Any = None) -> Pair:
-    """Page-locked copies of data and mask; of the mask only what it holds."""
+    """Page-locked copies of data and mask; for the mask only the entries it stores."""
     return Pair(op(x.data, device), masks.expand_to(op(masks.compact(x.mask), device), x.mask.shape), x.payload)
 
 
 def ask(op: OpOverload, x: Pair, *args: Any) -> Any:
-    """A question about the memory of the data."""
+    """Answers a question about the memory of the data."""
     return op(x.data, *args)
 
 

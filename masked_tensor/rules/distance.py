@@ -1,7 +1,7 @@
-"""Distances between rows: over the coordinates at which both points are valid; no such coordinate: masked.
+"""Distances between rows: over the coordinates at which both points are valid; masked if there are none.
 
-Between many rows, Euclidean distances are those of torch's own ``cdist``, by matrix products, which round: of rows that
-are far from the origin and close to each other little is left.  ``compute_mode`` chooses, as in torch.
+Between many rows, Euclidean distances are computed by matrix products, as in torch's own ``cdist``.  These round, which
+loses precision for rows that are far from the origin and close to each other.  ``compute_mode`` chooses, as in torch.
 """
 
 from math import prod
@@ -25,7 +25,7 @@ _NAN, _INFINITE = 2.0**58, 2.0**29
 
 
 def cdist(x: Operand, y: Operand, p: float = 2.0, compute_mode: int | None = None) -> Pair:
-    """The p-norm of every difference of a row of ``x`` ``(..., P, M)`` and a row of ``y`` ``(..., R, M)``."""
+    """The p-norm of every difference between a row of ``x`` ``(..., P, M)`` and a row of ``y`` ``(..., R, M)``."""
     a, b = pair.as_pair(x), pair.as_pair(y)
     if min(a.data.dim(), b.data.dim()) < 2 or a.data.shape[-1] != b.data.shape[-1] or p < 0:
         torch.cdist(a.data, b.data, p)  # raises
@@ -69,7 +69,7 @@ def _by_products(a: Pair, b: Pair) -> Pair:
         with masks.no_autocast(left.device):
             squares, number = left @ right, count @ count_v
         data = safe_sqrt(squares.clamp_min(0)).masked_fill(number >= _INFINITE, torch.inf)
-        factor = torch.where(number < _NAN, 1.0, torch.nan)  # of the gradient, too
+        factor = torch.where(number < _NAN, 1.0, torch.nan)  # in the gradient as well
         return Pair((data * factor.to(dtype)).to(a.data.dtype), number > 0)
 
     step = _rows_of_a_step(a, b, b.data.shape[-2])
@@ -116,7 +116,7 @@ def _pairs(size: int, device: torch.device) -> tuple[Tensor, Tensor]:
 
 
 def _length(difference: Tensor, p: float) -> Tensor:
-    """The p-norm over coordinates; of none it is 0, of the largest one, too."""
+    """The p-norm over coordinates; 0 if there are none, even for the largest."""
     size: Tensor = torch.linalg.vector_norm(difference, p if difference.shape[-1] else 1.0, -1)
     return size
 

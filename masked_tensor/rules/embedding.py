@@ -1,8 +1,8 @@
-"""Embedding: a masked id gives a masked row, a bag skips it; what it holds is never used and no row gets a gradient.
+"""Embedding: a masked id has a masked row, and a bag skips it; its data is never used and no row gets its gradient.
 
 A masked id is replaced by one that is safe to look up: the padding index if there is one (torch gives it no gradient),
 else 0, whose gradient then gains an exact zero.  Where an explicit zero would still be seen (a sparse gradient, a
-frequency), the gradient is made with one row too many, to which the masked ids belong.
+frequency), the gradient is computed with an extra row for the masked ids.
 """
 
 from functools import partial
@@ -28,7 +28,7 @@ def embedding(
     scale_grad_by_freq: bool = False,
     sparse: bool = False,
 ) -> Pair:
-    """``weight[indices]``; a masked weight brings its mask."""
+    """``weight[indices]``; a masked weight passes on its mask."""
     table, ids = pair.as_pair(weight), pair.as_pair(indices)
     safe = select(ids.data, ids.mask, max(padding_idx, 0))
     mask = ids.mask.unsqueeze(-1)
@@ -77,7 +77,7 @@ class _Lookup(torch.autograd.Function):
         rows = ctx.rows
         ids = select(ids, mask, rows)
         if ctx.sparse:
-            # Which rows a sparse gradient names depends on the ids' values in plain torch, too.
+            # Which rows a sparse gradient names depends on the ids' values in plain torch as well.
             kept = ids.flatten() != rows
             values = grad.reshape(-1, grad.shape[-1])[kept]
             size = (rows, grad.shape[-1])
@@ -88,7 +88,7 @@ class _Lookup(torch.autograd.Function):
 
 
 def renorm(weight: Operand, indices: Operand, max_norm: float, norm_type: float) -> Operand:
-    """``max_norm``: rows named by valid ids are rescaled in place (plain torch reads the ids on the host, too).
+    """``max_norm``: rows named by valid ids are rescaled in place (plain torch also reads the ids on the host).
 
     The norm of a row of a masked weight is that of its valid entries.
     """
@@ -104,7 +104,7 @@ def renorm(weight: Operand, indices: Operand, max_norm: float, norm_type: float)
 
 
 def one_hot(ids: Pair, num_classes: int = -1) -> Pair:
-    """A masked id gives a masked row; without ``num_classes`` the largest valid id decides."""
+    """A masked id has a masked row; without ``num_classes`` the largest valid id decides."""
     data = torch.nn.functional.one_hot(select(ids.data, ids.mask, 0), num_classes)
     return Pair(data, masks.expand_to(ids.mask.unsqueeze(-1), data.shape))
 

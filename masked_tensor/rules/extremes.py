@@ -1,6 +1,6 @@
 """Extremes of the valid entries, and where they are: an index never points at a masked-out entry.
 
-The gradient of a value goes to the entries that attain it: in equal parts without indices, to the one named with them.
+The gradient goes to the entries that attain the value: in equal parts, or to the one that a returned index names.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Forward mode: a tangent has the mask of its tensor, and is exactly 0 where that is False, whatever was given there.
+"""Forward mode: a tangent has the mask of its tensor, and is exactly 0 at masked entries, whatever was passed there.
 
 The same holds for the tangent of a result. No tangent depends on masked-out data.
 """
@@ -16,7 +16,7 @@ from ..select import select, zero_masked
 
 
 def make_dual(primal: Pair | Tensor, tangent: Pair | Tensor, level: int) -> Any:
-    """``forward_ad.make_dual``: a tensor and the direction in which it moves; of a plain tensor it is plain."""
+    """``forward_ad.make_dual``: a tensor and its tangent; the result for a plain tensor is plain."""
     _check_not_traced()
     moved = zero_masked(tangent) if type(tangent) is Pair else data_of(tangent)
     if type(primal) is not Pair:
@@ -33,12 +33,12 @@ def unpack_dual(dual: Pair, level: int) -> tuple[Pair, Pair | None]:
 
 
 def add_batch_dim(x: Pair, dim: int, level: int) -> Tensor:
-    """What ``is_grads_batched`` does with the gradients that it is given: they are 0 where they are masked."""
+    """Adds a batch dimension to the gradients passed with ``is_grads_batched``: they are 0 where masked."""
     return torch._add_batch_dim(zero_masked(x), dim, level)
 
 
 def remove_batch_dim(x: Pair, level: int, size: int, dim: int) -> Pair:
-    """What ``is_grads_batched`` does with the gradients that it returns."""
+    """Makes it a dimension of the returned gradients again."""
     data = torch._remove_batch_dim(x.data, level, size, dim)
     return Pair(data, masks.expand_to(x.mask.unsqueeze(dim), data.shape), x.payload)
 

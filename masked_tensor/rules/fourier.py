@@ -1,8 +1,8 @@
-"""Fourier transforms: a slice along the transformed dimensions that is whole gives the plain result, else it is masked.
+"""Fourier transforms: a fully valid slice along the transformed dimensions has the plain result, others are masked.
 
-The short-time transform follows from it: its windows are slices, cut from each row at the row's own ends, so that a
-padded batch gives the windows of its rows.  Its inverse is the least-squares signal of the whole frames; a sample is
-valid if the frames before and after it are.
+The short-time transform follows the same rule: its windows are slices, cut from each row at the row's own ends, so a
+padded batch has the windows of its rows.  Its inverse is the least-squares signal of the fully valid frames; a sample
+is valid if the frames before and after it are.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,7 +31,7 @@ PADDING: dict[str, tuple[OpOverload, Callable[..., Pair]]] = {
 
 
 def transform(op: OpOverload, x: Pair, dim: Sequence[int], *how: Any) -> Pair:
-    """The transforms along ``dim``: they are linear, and slices do not meet, so there is nothing to guard."""
+    """The transforms along ``dim``: they are linear and do not mix slices, so no guard is needed."""
     data = op(x.data, dim, *how)
     mask = masks.all(x.mask, tuple(dim), keepdim=True) if dim else x.mask
     return Pair(data, masks.expand_to(mask, data.shape))
@@ -46,7 +46,7 @@ def stft(
     *how: Any,
     **named: Any,
 ) -> Pair:
-    """The windows of each row: ``(..., frequency, frame)``, without padding (``torch.stft`` pads before it asks)."""
+    """The windows of each row: ``(..., frequency, frame)``, without padding (``torch.stft`` pads first)."""
     x = pair.as_pair(x)
     length, hop = win_length or n_fft, hop_length or n_fft // 4
     taper, known = window, masks.full((), x.data.device)
@@ -95,7 +95,7 @@ def istft(
     length: int | None = None,
     return_complex: bool = False,
 ) -> Pair:
-    """``torch.istft``: what the overlapping frames add up to, over the sum of the squared windows of the whole ones."""
+    """``torch.istft``: the sum of the overlapping frames over the sum of the squared windows of the valid ones."""
     x = pair.as_pair(x)
     frames = masks.all(x.mask, -2)
     data = select(x.data, masks.expand_to(frames.unsqueeze(-2), x.data.shape), 0)

@@ -1,6 +1,6 @@
-"""Indexing: an entry taken through a masked index is masked, and what a masked index holds is never used.
+"""Indexing: an entry taken through a masked index is masked, and the data of a masked index is never used.
 
-No gradient goes to the row that a masked index might have named.  A masked entry of a boolean key selects nothing.
+No gradient reaches the row that a masked index might have named.  A masked entry of a boolean key selects nothing.
 """
 
 from collections.abc import Sequence
@@ -178,7 +178,7 @@ def _take_through(data: Tensor, mask: Tensor, index: Pair | Tensor, payload: Pay
 
 
 def masked_select(x: Pair | Tensor, mask: Pair | Tensor) -> Pair:
-    """``torch.masked_select``: 1-D, of a length that depends on the data."""
+    """``torch.masked_select``: 1-D, with a length that depends on the data."""
     x, key = pair.as_pair(x), without_masked(mask)
     data = torch.masked_select(x.data, key)
     return Pair(data, torch.masked_select(x.mask, key), x.payload)

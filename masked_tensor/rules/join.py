@@ -1,7 +1,7 @@
-"""Joins: every part brings its validity; plain parts are valid.
+"""Joins: every part keeps its validity; plain parts are valid.
 
-Layouts, dtypes and devices promote as torch does.  A dimension in which every part's mask is constant stays constant;
-so does the one that is joined, where all parts have one mask.  Features that are joined to padding are told of.
+Layouts, dtypes and devices promote as in torch.  A dimension in which every part's mask is constant stays constant;
+so does the joined dimension, if all parts share one mask.  Joining features to padding is reported.
 """
 
 from collections.abc import Sequence
@@ -57,7 +57,7 @@ def block_diag(tensors: Sequence[Pair | Tensor]) -> Pair:
 
 
 def chunk_cat(tensors: Sequence[Pair | Tensor], dim: int, num_chunks: int) -> Pair:
-    """Each part filled up with zeros, cut into chunks and laid side by side: those zeros are valid."""
+    """Each part is padded with zeros, cut into chunks and laid side by side: those zeros are valid."""
     parts = [pair.as_pair(t) for t in tensors]
     data = torch._chunk_cat([p.data for p in parts], dim, num_chunks)
     return Pair(data, ~torch._chunk_cat([~p.mask for p in parts], dim, num_chunks), _payload(parts))

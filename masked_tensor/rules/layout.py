@@ -1,6 +1,6 @@
 """Conversions between layouts keep validity: a sparse masked tensor stores the valid entries, explicit zeros included.
 
-What is unspecified is masked out, so that ``x.to_dense()`` is masked there and ``x.to_sparse()`` stores what is valid.
+Unspecified entries are masked: ``x.to_dense()`` is masked there, and ``x.to_sparse()`` stores the valid entries.
 """
 
 from typing import Any
@@ -25,7 +25,7 @@ def to_dense(x: Pair, dtype: torch.dtype | None = None, masked_grad: bool | None
 
 
 def to_sparse(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Pair:
-    """The sparse form: what torch's own conversion of the mask stores is stored of the data."""
+    """The sparse form: it stores the entries that torch's own conversion of the mask stores."""
     sparse = layouts.is_sparse(x.mask)  # torch converts COO to every layout, not each to each
     shown = layouts.specified_mask(x.mask).to_sparse_coo() if sparse else x.mask.contiguous()
     pattern = op(shown, *args, **kwargs)
@@ -39,13 +39,13 @@ def to_sparse(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Pair:
 
 
 def made(op: OpOverload, indices: Pair | Tensor, values: Pair | Tensor, *args: Any, **kwargs: Any) -> Pair:
-    """Raises: a tensor that is made has its mask in its own layout, beside it."""
+    """Raises: a new sparse tensor needs its mask as a sparse tensor, not in its indices or values."""
     lost = [name for name, part in (("indices", indices), ("values", values)) if type(part) is Pair]
     raise errors.masked_parts(op.name(), lost)
 
 
 def coalesce(op: OpOverload, x: Pair) -> Any:
-    """A sparse masked tensor is always coalesced; of a strided one torch says that it cannot be."""
+    """A sparse masked tensor is always coalesced; for a strided one torch raises."""
     return x if layouts.is_sparse(x.data) else op(x.data)
 
 
@@ -59,7 +59,7 @@ def values(op: OpOverload, x: Pair) -> Any:
 
 
 def index(op: OpOverload, x: Pair) -> Any:
-    """A copy of an index tensor of the pattern, plain; or what else is asked of it."""
+    """A plain copy of an index tensor of the pattern, or another property of the pattern."""
     result = op(x.mask)
     return result.clone() if isinstance(result, Tensor) else result
 

@@ -1,7 +1,7 @@
-"""Copies and likes: a copy and a ``*_like`` keep the mask; what ``new_*`` makes is valid everywhere.
+"""Copies and likes: copies and ``*_like`` results keep the mask; the result of ``new_*`` is valid everywhere.
 
-``new_zeros`` and the like give masked tensors, because code that makes one by ``x.new_zeros(size)`` goes on to write
-results of ``x`` into it, masked entries included.  ``new_tensor`` is told its values, and plain.
+``new_zeros`` and the like return masked tensors, because code that calls ``x.new_zeros(size)`` then writes results of
+``x`` into it, masked entries included.  ``new_tensor`` is given its values, so its result is plain.
 """
 
 from typing import Any
@@ -28,7 +28,7 @@ def copy(op: OpOverload, x: Pair, **kwargs: Any) -> Pair:
 
 
 def like(op: OpOverload, x: Pair | torch.Tensor, *args: Any, **kwargs: Any) -> Pair:
-    """``*_like``: new data under the same mask; below a bound that is masked there is none."""
+    """``*_like``: new data under the same mask; entries with a masked bound are masked."""
     x = pair.as_pair(x)
     data = op(x.data, *(select(a.data, a.mask, 1) if type(a) is Pair else a for a in args), **kwargs)
     mask = masks.to_device(x.mask, data.device)
@@ -39,7 +39,7 @@ def like(op: OpOverload, x: Pair | torch.Tensor, *args: Any, **kwargs: Any) -> P
 
 
 def empty_like(op: OpOverload, x: Pair, **kwargs: Any) -> Pair:
-    """``empty_like``: new data under the same mask; but integers, which may be indices, are masked until written.
+    """``empty_like``: new data under the same mask; integers, which may be indices, are masked until written.
 
     The inverse of a masked permutation (``inverse = empty_like(p); inverse[p] = arange(n)``) is masked where ``p``
     names nothing; what lies there in memory is an index out of range.
@@ -51,7 +51,7 @@ def empty_like(op: OpOverload, x: Pair, **kwargs: Any) -> Pair:
 
 
 def zeros_like(op: OpOverload, x: Pair, **kwargs: Any) -> Pair:
-    """Zeros, under the mask too; a sparse tensor of zeros stores nothing, and so has nothing valid."""
+    """Zeros, even under the mask; a sparse tensor of zeros stores nothing, so it has no valid entries."""
     data = op(x.data, **kwargs)
     if data.layout is not x.data.layout:
         return layouts.pair_on_pattern(data, None)
@@ -59,7 +59,7 @@ def zeros_like(op: OpOverload, x: Pair, **kwargs: Any) -> Pair:
 
 
 def new(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Pair:
-    """``new_*``: a tensor of the given size, valid everywhere, with dtype and device of ``x``."""
+    """``new_*``: a tensor of the given size, valid everywhere, with the dtype and device of ``x``."""
     data = op(x.data, *args, **kwargs)
     return pair.plain_pair(data) if data.layout is x.data.layout else layouts.pair_on_pattern(data, None)
 
@@ -74,7 +74,7 @@ def new_counts(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Pair:
 
 
 def new_empty_strided(op: OpOverload, x: Pair, size: list[int], stride: list[int], **kwargs: Any) -> Pair:
-    """Autograd's way to make room for a copied gradient: of the own size it keeps the mask, else valid everywhere."""
+    """Memory that autograd copies a gradient to: with the size of ``x`` it keeps the mask, else all is valid."""
     data = op(x.data, size, stride, **kwargs)
     return (
         Pair(data, masks.to_device(x.mask, data.device))
@@ -84,7 +84,7 @@ def new_empty_strided(op: OpOverload, x: Pair, size: list[int], stride: list[int
 
 
 def is_same_size(x: Any, other: Any) -> bool:
-    """Whether two tensors have one shape."""
+    """Whether two tensors have the same shape."""
     first, second = (v.data if type(v) is Pair else v for v in (x, other))
     return bool(first.shape == second.shape)
 

@@ -1,8 +1,8 @@
-"""Decompositions of matrices: a whole matrix gives the plain result, one with a masked entry is masked.
+"""Decompositions of matrices: a fully valid matrix has the plain result, and one with a masked entry is masked.
 
-Where rows and columns are masked alike, a set with members missing (such as padding), determinants, inverses,
-factorisations, functions and symmetric eigenvalues of a matrix are those of its valid block.  What is missing counts as
-the identity, which is exact.  The eigenvalues of such a block come first, and masked ones after them.
+Where rows and columns are masked alike (a set with missing members, such as padding), determinants, inverses,
+factorisations, functions and symmetric eigenvalues of a matrix are computed from its valid block.  Missing members
+count as the identity, which is exact.  The eigenvalues of such a block come first, followed by masked ones.
 """
 
 from typing import Any
@@ -21,7 +21,7 @@ Operand = Pair | Tensor
 
 
 def on_square(op: OpOverload, x: Pair, *args: Any, gives: str = "M", fill: float = 1, **kwargs: Any) -> Any:
-    """One matrix in; ``gives`` says of each result what it has a value for: E(ach matrix), M(atrix), V(ector)."""
+    """Ops on one matrix; ``gives`` says what each result has a value for: E(ach matrix), M(atrix), V(ector)."""
     m = matrices.square_sets(x, fill)
     masks_of = {"E": m.entry, "M": m.matrix, "V": m.vector}
     results = op(m.data, *args, **kwargs)
@@ -31,7 +31,7 @@ def on_square(op: OpOverload, x: Pair, *args: Any, gives: str = "M", fill: float
 
 
 def on_whole(op: OpOverload, *operands: Any, cores: tuple[int, ...] = (2,), **kwargs: Any) -> Any:
-    """Slices along the last dims of each operand (``cores`` says how many): a result where all of them are whole."""
+    """Slices along the last dims of each operand (``cores`` says how many): valid if all of them are fully valid."""
     judged = []
 
     def use(value: Any, core: int) -> Any:
@@ -73,14 +73,14 @@ def power(op: OpOverload, x: Pair, n: int) -> Pair:
 
 
 def rank(op: OpOverload, x: Operand, *tolerance: Any, **named: Any) -> Pair:
-    """That of the valid block: a missing member is a row and a column of zeros."""
+    """The rank of the valid block: a missing member is a row and a column of zeros."""
     m = matrices.square_sets(pair.as_pair(x), 0)
     result: Pair = on_whole(op, pair.plain_pair(m.data), *tolerance, **named)
     return Pair(result.data, masks.logical_and(result.mask, m.entry(result.data.shape)))
 
 
 def eigh(op: OpOverload, x: Pair, UPLO: str = "L", compute_v: bool = True) -> tuple[Pair, Pair]:
-    """Eigenvalues of each set in ascending order, then masked ones; eigenvectors: its members by its eigenvalues."""
+    """Eigenvalues of each set in ascending order, then masked ones; eigenvectors likewise, valid at members."""
     if x.data.dim() < 2 or x.data.shape[-1] != x.data.shape[-2]:
         op(x.data, UPLO, compute_v)  # raises
     members = matrices.members(x.mask)
@@ -105,7 +105,7 @@ def _above_eigenvalues(x: Pair, members: Tensor, UPLO: str) -> Tensor:
 
 
 def lstsq(a: Operand, b: Operand, rcond: float | None = None, *, driver: str | None = None) -> Any:
-    """Least squares, where both sides are whole; rank and singular values are those of the matrix alone."""
+    """Least squares, if both sides are fully valid; rank and singular values need only a valid matrix."""
     left, right = pair.as_pair(a), pair.as_pair(b)
     vector = right.data.dim() == 1 or right.data.shape == left.data.shape[:-1]
     matrix, whole = matrices.whole_slices(left, 2)
@@ -119,7 +119,7 @@ def lstsq(a: Operand, b: Operand, rcond: float | None = None, *, driver: str | N
 
 
 def lu_unpack(lu: Operand, pivots: Operand, unpack_data: bool = True, unpack_pivots: bool = True) -> Any:
-    """The factors P, L and U of what ``lu_factor`` gave."""
+    """The factors P, L and U from the result of ``lu_factor``."""
     m, exchanged = with_pivots(lu, pivots)
     results = torch.lu_unpack(m.data, exchanged, unpack_data, unpack_pivots)
     return tuple(Pair(r, m.matrix(r.shape) if r.dim() > 1 else m.entry(r.shape)) for r in results)

@@ -1,6 +1,6 @@
-"""A linear layer and the cross entropy of its result in one op: the two rules, one after the other.
+"""A linear layer and the cross entropy of its result in one op: the two rules in sequence.
 
-Torch's chunked form is there to hold fewer logits at a time; here they are made at once.
+Torch's chunked form holds fewer logits at a time; here all logits are computed at once.
 """
 
 import importlib.util
@@ -31,7 +31,7 @@ def linear_cross_entropy_in_chunks(
     label_smoothing: float,
     *_: Any,
 ) -> tuple[Pair, ...]:
-    """The loss; the gradients that torch's op hands on to its own backward are empty."""
+    """The loss; the gradients that torch's op passes to its own backward are empty."""
     kind = {"mean": MEAN, "sum": SUM}[reduction]
     loss = _loss(x, layer, target, bias, weight, kind, ignore_index, label_smoothing)
     empty = pair.plain_pair(loss.data.new_empty(0))

@@ -1,7 +1,7 @@
-"""Losses by the element: an entry counts where input, target and weight are valid; a mean divides by the valid entries.
+"""Elementwise losses: an entry counts where input, target and weight are valid; a mean divides by the valid entries.
 
-With nothing valid the loss is a masked scalar with zero gradient, of which a backward pass warns.  ``reduction="none"``
-gives the masked entries.
+Without valid entries the loss is a masked scalar with zero gradient, and a backward pass warns.
+``reduction="none"`` returns every entry with its validity.
 """
 
 from typing import Any
@@ -47,7 +47,7 @@ def elementwise(op: OpOverload, *arguments: Any, ranged: bool = False, **keyword
 def distance(
     op: OpOverload, x: Pair | Tensor, y: Pair | Tensor, reduction: int = MEAN, *parameters: float, **keywords: Any
 ) -> Pair:
-    """A loss of differences.  That of zeros is 0 and so is its derivative, so the op adds up zeroed operands itself."""
+    """A loss of differences.  At zero it and its derivative are 0, so the op runs on operands zeroed under the mask."""
     first, second = data_of(x), data_of(y)
     if reduction == NONE or first.shape != second.shape:
         return elementwise(op, x, y, reduction, *parameters, **keywords)

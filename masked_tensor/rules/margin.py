@@ -25,7 +25,7 @@ def multi_margin_loss(
     weight: Operand | None = None,
     reduction: int = MEAN,
 ) -> Pair:
-    """``sum over i != y of max(0, margin - x[y] + x[i]) ** p * weight[y] / n`` per sample, n classes being valid."""
+    """``sum over i != y of max(0, margin - x[y] + x[i]) ** p * weight[y] / n`` per sample, for n valid classes."""
     x, t = pair.as_pair(x), pair.as_pair(target)
     if p not in (1, 2):
         raise RuntimeError("only p == 1 and p == 2 supported")
@@ -48,12 +48,12 @@ def multi_margin_loss(
 
 
 def multilabel_margin_loss(x: Operand, target: Operand, reduction: int = MEAN) -> Pair:
-    """``sum over labels j and other classes i of max(0, 1 - x[j] + x[i]) / n``; a masked label names nothing."""
+    """``sum over labels j and other classes i of max(0, 1 - x[j] + x[i]) / n``; a masked label names no class."""
     return multilabel_margin_loss_forward(x, target, reduction)[0]
 
 
 def multilabel_margin_loss_forward(x: Operand, target: Operand, reduction: int) -> tuple[Pair, Pair]:
-    """The form with the indicator of the labels.  The first valid -1 ends a list of labels."""
+    """Also returns the indicator of the labels.  The first valid -1 ends a list of labels."""
     x, t = pair.as_pair(x), pair.as_pair(target)
     expect_positions("target", t.data)
     single = x.data.dim() < 2 and x.data.numel() == 1

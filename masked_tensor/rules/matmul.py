@@ -1,9 +1,9 @@
-"""Matrix products: masked entries count 0, and an output is masked iff it has pairs, of which none is valid.
+"""Matrix products: masked entries count as 0, and an output is masked iff it has pairs and none of them is valid.
 
-(With ``meaning(product="all")``: also if the partner of a valid entry is masked.)
+(With ``meaning(product="all")``, an output is also masked if the partner of a valid entry is.)
 
-A mask that cannot vary along the contracted dimension (a fact of its strides) passes through without a product of
-masks: padding ``(B, T, 1)`` stays ``(B, T, 1)`` through Linear.  What is added to the product (a bias, the ``input`` of
+A mask that cannot vary along the contracted dimension (known from its strides) passes through without a product of
+masks: padding ``(B, T, 1)`` stays ``(B, T, 1)`` through Linear.  An addend of the product (a bias, the ``input`` of
 ``addmm``) is an ordinary summand: the sum is valid where the product and the summand are.
 """
 
@@ -123,7 +123,7 @@ def affine(
 def addmm_activation(
     summand: Operand, a: Operand, b: Operand, *, beta: float = 1, alpha: float = 1, use_gelu: bool = False
 ) -> Pair:
-    """``gelu`` or ``relu`` of ``addmm``; torch's kernels for CUDA take gelu by tanh."""
+    """``gelu`` or ``relu`` of ``addmm``; torch's CUDA kernels approximate gelu by tanh."""
     out = affine(torch.ops.aten.addmm.default, summand, a, b, beta=beta, alpha=alpha)
     data = guard(out.data, out.mask)
     approximate = gelu_in_products(data)
@@ -131,7 +131,7 @@ def addmm_activation(
 
 
 def addr(summand: Operand, a: Operand, b: Operand, *, beta: float = 1, alpha: float = 1) -> Pair:
-    """``beta * summand + alpha * outer(a, b)``: every output is one pair."""
+    """``beta * summand + alpha * outer(a, b)``: every output is a single pair."""
     left, right = (zero_masked(pair.as_pair(x)) for x in (a, b))
     data = torch.ops.aten.addr.default(data_of(summand), left, right, beta=beta, alpha=alpha)
     mask = masks.logical_and(pair.as_pair(a).mask.unsqueeze(1), pair.as_pair(b).mask.unsqueeze(0))
@@ -141,7 +141,7 @@ def addr(summand: Operand, a: Operand, b: Operand, *, beta: float = 1, alpha: fl
 def grouped_product(
     a: Operand, b: Operand, offs: Operand | None = None, bias: Tensor | None = None, out_dtype: Any = None
 ) -> Pair:
-    """One product for each group of rows (a mixture of experts), columns or summands; ``offs`` says where they end.
+    """One product for each group of rows (a mixture of experts), columns or summands, which end at ``offs``.
 
     What lies behind the last group is masked: the kernels leave it as they found it.
     """
@@ -175,7 +175,7 @@ def _mask_outside(a: Pair, b: Pair, end: Tensor) -> tuple[Pair, Pair]:
 
 
 def multilinear(op: OpOverload, *arguments: Any) -> Pair:
-    """_trilinear, and any sum of products: an output is valid iff at least one product has valid factors only."""
+    """_trilinear, and any sum of products: an output is valid iff all factors of at least one product are."""
     data = op(*(zero_masked(x) if type(x) is Pair else x for x in arguments))
     with masks.no_autocast(data.device), torch.no_grad():
         factors = [pair.as_pair(x).mask.float() if isinstance(x, Pair | Tensor) else x for x in arguments]

@@ -1,4 +1,4 @@
-"""Memory: an op that would use the memory of a masked tensor without its mask raises an error."""
+"""Memory: an op that would use a masked tensor's memory without its mask raises an error."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ def take_over(*args: Any, **kwargs: Any) -> Any:
 
 
 def compatible(x: Any, new: Any) -> bool:
-    """Whether ``x.data = new`` can be, as torch asks before: an error for a plain ``x`` and a masked ``new``."""
+    """Whether ``x.data = new`` is possible, which torch asks first: an error for a plain ``x`` and a masked ``new``."""
     if type(x) is not Pair:
         raise errors.plain_target("plain.data = masked")
     return True

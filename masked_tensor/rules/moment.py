@@ -1,8 +1,8 @@
 """Variance and standard deviation over the n valid entries: a result is valid iff ``n > correction``.
 
-A slice without entries has nothing that is masked: it gives NaN, as the plain op does.
+An empty slice has no masked entries: its result is NaN, as in the plain op.
 
-The standard deviation has gradient 0 at zero variance, as the plain op has.
+The standard deviation has gradient 0 at zero variance, as in the plain op.
 """
 
 import torch
@@ -26,7 +26,7 @@ def var(x: Pair, dim: Dim = None, *, correction: float | None = None, keepdim: b
 
 
 def std(x: Pair, dim: Dim = None, *, correction: float | None = None, keepdim: bool = False) -> Pair:
-    """The square root of the variance, rounded once: a variance that half precision cannot hold has a root it can."""
+    """The square root of the variance, rounded once: half precision may hold the root but not the variance."""
     return _variance(x, dim, correction, keepdim, True)
 
 

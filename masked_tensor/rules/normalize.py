@@ -1,7 +1,7 @@
 """Normalization: the statistics of a group are those of its valid entries; validity stays as it is.
 
-A group with nothing valid is masked, with zero gradient.  Where the mask is constant over the groups (padded rows under
-a LayerNorm) torch's own kernel runs and the mask passes through.  A masked weight or bias masks what it scales.
+A group without valid entries is masked, with zero gradient.  Where the mask is constant over the groups (padded rows
+under a LayerNorm), torch's own kernel runs and the mask passes through.  A masked weight or bias masks what it scales.
 """
 
 from collections.abc import Sequence
@@ -42,7 +42,7 @@ def layer_norm(
 def native_layer_norm(
     x: Operand, normalized_shape: Sequence[int], weight: Parameter, bias: Parameter, eps: float, statistics: bool = True
 ) -> tuple[Pair, ...]:
-    """The form with the mean and the reciprocal standard deviation of every group, if they are asked for."""
+    """The form that also returns the mean and reciprocal standard deviation of every group, if requested."""
     x = pair.as_pair(x)
     dims = _last(x, normalized_shape)
     found = _run_torch(torch.native_layer_norm, x, dims, normalized_shape, weight, bias, eps)
@@ -66,7 +66,7 @@ def rms_norm(x: Operand, normalized_shape: Sequence[int], weight: Parameter = No
 def fused_rms_norm(
     x: Operand, normalized_shape: Sequence[int], weight: Parameter, eps: float | None, statistic: bool = True
 ) -> tuple[Pair, ...]:
-    """The form with the reciprocal root mean square of every group, if it is asked for."""
+    """The form that also returns the reciprocal root mean square of every group, if requested."""
     x = pair.as_pair(x)
     dims = _last(x, normalized_shape)
     (wide,) = _align_parameters(x, normalized_shape, weight)  # torch's kernel would broadcast other shapes
@@ -103,7 +103,7 @@ def group_norm(
 def native_group_norm(
     x: Operand, weight: Parameter, bias: Parameter, n: int, channels: int, size: int, groups: int, eps: float
 ) -> tuple[Pair, Pair, Pair]:
-    """The form with the mean and the reciprocal standard deviation of every group, ``(n, groups)``."""
+    """The form that also returns the mean and reciprocal standard deviation of every group, ``(n, groups)``."""
     x = pair.as_pair(x)
     if tuple(x.data.shape[:2]) != (n, channels) or x.data.numel() != n * channels * size or size < 1:
         raise RuntimeError(
@@ -137,7 +137,7 @@ def weight_norm(v: Operand, g: Operand, dim: int = 0) -> Pair:
 
 
 def weight_norm_interface(v: Operand, g: Operand, dim: int = 0) -> tuple[Pair, Pair]:
-    """The form with the norms."""
+    """The form that also returns the norms."""
     v = pair.as_pair(v)
     data = zero_masked(v)
     dims = [d for d in range(data.dim()) if d != dim % data.dim()] if dim != -1 else list(range(data.dim()))

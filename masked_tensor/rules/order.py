@@ -1,7 +1,7 @@
 """Order by two keys, validity first: masked entries come last in both directions, after NaN, and are never chosen.
 
-The values are mapped to integers that sort as they do (NaN greatest) and leave one integer free at each end for what is
-masked out.  64-bit integers leave none: there the valid entries are moved to the front before a stable sort.
+The values are mapped to integers that sort as they do (NaN greatest) and leave one integer free at each end for
+masked-out entries.  64-bit integers leave none free, so the valid entries are moved to the front before a stable sort.
 """
 
 from collections.abc import Callable
@@ -157,7 +157,7 @@ def take_chosen(x: Pair, dim: int, indices: Tensor, mask: Tensor, keepdim: bool)
 def median(
     x: Pair, dim: int | None = None, keepdim: bool = False, *, skip_nan: bool = False
 ) -> Pair | tuple[Pair, Pair]:
-    """The lower one of the two in the middle; NaN if there is a valid NaN, or with ``skip_nan`` only NaN."""
+    """The lower of the two middle values; NaN if any valid entry is, or with ``skip_nan`` if all are."""
     data = x.data
     if dim is None:
         flat = Pair(data.reshape(-1), masks.reshape(x.mask, (x.mask.numel(),)), x.payload)

@@ -1,11 +1,11 @@
-"""Padding: it is attached to each row's own ends, which are at its first and last valid entry.
+"""Padding: added at each row's own ends, which are its first and last valid entries.
 
-A row of 5 valid entries padded by 2 on each side has 9, whatever the length of the batch it lies in; its inner gaps
+A row of 5 valid entries padded by 2 on each side has 9, whatever the length of the batch; gaps inside the row
 stay masked.  Reflected, replicated and circular padding takes its values from the row itself; a row too short for it is
 masked there.  Negative padding crops a row at its own ends.  A mask that is constant along the padded dimension stays
 so.
 
-With ``meaning(padding="tensor")`` it is attached to the tensor's ends instead, and every row keeps its mask.
+With ``meaning(padding="tensor")`` it is added at the tensor's ends instead, and every row keeps its mask.
 """
 
 from collections.abc import Sequence

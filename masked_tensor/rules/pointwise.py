@@ -178,7 +178,7 @@ def keeps_zero_of_product(operands: Sequence[Any]) -> bool:
 
 
 def run_on_zeros(op: Callable[..., Any], *operands: Any) -> Any:
-    """The elementwise rule with zeros where it is masked, for kernels that do not survive every value.
+    """The elementwise rule with zeros at masked entries, for kernels that fail on some values.
 
     torch's lcm divides: the least integer over -1 ends the process.  Its polynomials loop up to their degree.
     """

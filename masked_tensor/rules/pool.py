@@ -1,8 +1,8 @@
 """Max pooling: the largest valid tap; an output is valid iff the core of its window is (see conv).
 
-Adaptive and fractional pooling, whose regions depend on the size: valid iff any tap is.  An index never names a
-masked-out position where its output is valid.  Unpooling writes valid entries only; the output belongs to the
-input of the same relative place, and is valid where a valid entry was written.
+In adaptive and fractional pooling, whose regions depend on the size, it is valid iff any tap is.  An index never names
+a masked-out position where its output is valid.  Unpooling writes only valid entries; an output belongs to the
+input at the same relative position, and is valid where a valid entry was written.
 """
 
 from collections.abc import Sequence
@@ -89,7 +89,7 @@ def _max_pool_left(
 
 
 def fractional_max_pool(op: OpOverload, x: Pair | Tensor, *region: Any, dims: int) -> tuple[Pair, Pair]:
-    """fractional_max_pool2d, 3d: a channel with a masked sample has regions that nobody knows, and is masked."""
+    """fractional_max_pool2d, 3d: a channel with a masked sample has unknown regions, so it is masked."""
     *sizes, samples = region
     if type(samples) is not Pair:
         return region_max_pool(op, pair.as_pair(x), *region, dims=dims)

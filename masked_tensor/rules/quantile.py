@@ -78,7 +78,7 @@ def _interpolate(
 
 
 def mode(x: Pair, dim: int = -1, keepdim: bool = False) -> tuple[Pair, Pair]:
-    """``torch.mode``: the most frequent valid value, the least one of several; each NaN counts by itself."""
+    """``torch.mode``: the most frequent valid value, or the least of several; each NaN counts separately."""
     if x.data.dim() == 0:
         shapes.canonical_dims(dim, 0)  # raises
         return Pair(x.data.clone(), x.mask), Pair(torch.zeros_like(x.data, dtype=torch.int64), x.mask)

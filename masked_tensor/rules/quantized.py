@@ -1,6 +1,6 @@
-"""Linear layers with quantized weights: masked entries count 0, and an output is valid iff a valid entry goes into it.
+"""Linear layers with quantized weights: masked entries count as 0; an output is valid iff a valid entry goes into it.
 
-Where the input is quantized, too, its range is that of the valid entries.
+If the input is also quantized, its range is the range of the valid entries.
 """
 
 from typing import Any

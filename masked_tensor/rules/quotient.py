@@ -1,4 +1,4 @@
-"""Quotients and remainders, elementwise: integers are divided by 1 under the result's mask, where a 0 would raise."""
+"""Quotients and remainders, elementwise: integers are divided by 1 where the result is masked, as a 0 would raise."""
 
 import math
 from collections.abc import Callable

@@ -1,6 +1,6 @@
-"""Randomness: a random op draws the numbers the plain op draws, and changes values, never validity.
+"""Randomness: a random op draws the same numbers as the plain op, and changes values, never validity.
 
-What lies under the mask takes no part: where a distribution's parameter or the number of draws depends on an entry,
+Masked-out data has no influence: where a distribution's parameter or the number of draws depends on an entry,
 a masked-out entry counts as a harmless constant.
 """
 
@@ -19,7 +19,7 @@ from ..sparse.rules import on_values
 
 
 def dropout(x: Pair, p: float, train: bool, *, op: Any, keeps_zero: bool = True) -> Pair:
-    """dropout, alpha_dropout and their channel-wise forms; the tensor itself when nothing is to be dropped."""
+    """dropout, alpha_dropout and their channel-wise forms; returns the tensor itself if nothing is dropped."""
     if p == 0 or not train or x.data.numel() == 0:
         return x
     return Pair(op(x.data, p, train), x.mask, x.payload if keeps_zero else Payload.ANY)
@@ -39,12 +39,12 @@ def rrelu(x: Pair, lower: float = 0.125, upper: float = 1 / 3, training: bool = 
 
 
 def refill(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Pair:
-    """``uniform_`` and the like: new numbers in the old places."""
+    """``uniform_`` and the like: new numbers at the same entries."""
     return Pair(op(x.data, *args, **kwargs), x.mask)
 
 
 def normal(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Pair:
-    """``normal_``, in which nothing depends on the old numbers: their gradient is 0."""
+    """``normal_``, whose result does not depend on the old numbers: their gradient is 0."""
     return Pair(_without_derivative(op, "normal_", x.data, *args, **kwargs), x.mask)
 
 
@@ -66,7 +66,7 @@ def draw(op: OpOverload, *parameters: Any, fill: float = 0, **kwargs: Any) -> An
 
 
 def bernoulli_with(op: OpOverload, x: Pair | Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Pair:
-    """``bernoulli(x, p)``: of ``x`` only the shape is used; a masked probability masks its draw."""
+    """``bernoulli(x, p)``: only the shape of ``x`` is used; a masked probability masks its draw."""
     x, chance = pair.as_pair(x), p
     mask = x.mask
     if type(p) is Pair:
@@ -75,7 +75,7 @@ def bernoulli_with(op: OpOverload, x: Pair | Tensor, p: Any = 0.5, *, generator:
 
 
 def multinomial(x: Pair, num_samples: int, replacement: bool = False, *, generator: Generator | None = None) -> Pair:
-    """A masked category has weight 0; a row without a valid category gives a masked row."""
+    """A masked category has weight 0; the draws of a row without a valid category are masked."""
     some = masks.any(x.mask, -1, True)
     weights = torch.where(some, zero_masked(x), 1)
     result = torch.multinomial(weights, num_samples, replacement, generator=generator)

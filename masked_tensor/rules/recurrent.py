@@ -1,11 +1,11 @@
-"""Recurrent nets: a masked step carries the state and its output is masked; the last state is the last valid step's.
+"""Recurrent nets: a masked step carries the state and its output is masked; the last state follows the last valid step.
 
-The reverse direction runs over the valid steps, too; a row without any returns its initial state.  A step is valid if
-any of its features is (with ``meaning(product="all")``: all of them); masked features count 0, and so does a masked
+The reverse direction also runs over the valid steps; a row without any returns its initial state.  A step is valid if
+any of its features is (all of them, with ``meaning(product="all")``).  Masked features count as 0, and so does a masked
 initial state.
 
-The valid steps of each row are gathered into a packed sequence, wherever they are: no masked step is computed, unless
-a padded batch costs less as it is.  This wants the lengths on the host, so B integers are read (as
+The valid steps of each row are gathered into a packed sequence, wherever they are, so no masked step is computed unless
+the padded batch costs less as it is.  This needs the lengths on the host, so B integers are read (as
 ``pack_padded_sequence`` does), unless the mask cannot vary along time.
 """
 

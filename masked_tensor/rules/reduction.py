@@ -1,8 +1,8 @@
-"""Reductions over the valid entries: a result is masked iff its slice has entries, and all of them are masked.
+"""Reductions over the valid entries: a result is masked iff its slice has entries and all of them are masked.
 
-A slice without entries has nothing that is masked: it gives what the plain op gives, 0 for a sum, NaN for a mean.
+An empty slice has no masked entries, so its result is the plain op's: 0 for a sum, NaN for a mean.
 
-What is masked out takes no part, forward and backward.
+Masked-out data has no influence, forward or backward.
 """
 
 from collections.abc import Callable, Sequence
@@ -81,9 +81,7 @@ def mean(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype 
         wide_mean = mean(x, dim, keepdim, dtype=torch.complex64)
         return Pair(wide_mean.data.to(kind), wide_mean.mask, wide_mean.payload)
     dims = shapes.canonical_dims(dim, data.dim())
-    if data.numel() == 0 or masks.is_constant(
-        x.mask, dims
-    ):  # what lies under the mask is averaged, too, and stays there
+    if data.numel() == 0 or masks.is_constant(x.mask, dims):  # masked-out data is averaged as well, and stays masked
         return Pair(
             torch.mean(data, dims, keepdim, dtype=dtype), masks.reduce_validity(x.mask, dims, keepdim), x.payload
         )
@@ -135,7 +133,7 @@ def _logical(name: str, formula: Callable[..., Tensor], x: Pair, dim: Dim, keepd
 
 
 def count_nonzero(x: Pair, dim: Dim = None) -> Pair:
-    """The number of valid entries that are not 0: a count, which is 0 and valid where no entry is."""
+    """The number of valid entries that are not 0: a count, so it is 0 and valid where nothing is valid."""
     if strict_counts.KNOWN:
         strict_counts.refuse("count_nonzero", x)
     data = x.data.detach() if x.data.requires_grad else x.data
@@ -150,7 +148,7 @@ def trace(x: Pair) -> Pair:
 
 
 def trapezoid(y: Pair, *, dx: float = 1, dim: int = -1) -> Pair:
-    """The sum of ``dx * (y[i] + y[i + 1]) / 2`` over the neighbours that are both valid."""
+    """The sum of ``dx * (y[i] + y[i + 1]) / 2`` over the pairs of valid neighbours."""
     panels = y.data.shape[dim] - 1
     if panels < 1:  # then there may be an entry, but nothing to add up
         return Pair(y.data.narrow(dim, 0, 0).sum(dim), masks.reduce_validity(y.mask, dim))

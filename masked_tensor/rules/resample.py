@@ -1,9 +1,9 @@
 """Resampling: nearest moves the mask; linear and cubic renormalise their weights over the valid neighbours.
 
-With a scale factor a row gets the size it would have by itself, and with ``align_corners`` positions from its first
+With a scale factor a row has the size it would have by itself; with ``align_corners``, positions run from its first
 entry to its last.  An interpolated output is valid iff its nearest neighbour is.  Cubic kernels reach beyond a row's
-end, where torch repeats the border: a row's border is its last valid entry.  ``grid_sample``: a masked coordinate gives
-a masked output, and what ``padding_mode="zeros"`` reads outside an image with any valid entry is valid.
+end, where torch repeats the border: a row's border is its last valid entry.  ``grid_sample``: the output at a
+masked coordinate is masked; zeros read outside an image with any valid entry (``padding_mode="zeros"``) are valid.
 """
 
 import math
@@ -257,7 +257,7 @@ def grid_sample(
     some = masks.any(windows.narrow_leading(x.mask, dims), tuple(range(2, 2 + dims)), True)
     valid = (op(masked, at.detach(), 1, *settings) < 0.5) & some
     present = whole - missing
-    # Where nothing is missing the ratio is 1, outside the input (whole = 0), too.
+    # Where nothing is missing the ratio is 1, even outside the input (whole = 0).
     touched = (missing != 0) & (present.abs() > (0.1 if interpolation_mode == 2 else 0.0))
     ratio = torch.where(touched, whole, 1) / torch.where(touched, present, 1)
     data = op(zero_masked(x), at, interpolation_mode, *settings) * ratio
@@ -266,7 +266,7 @@ def grid_sample(
 
 
 def affine_grid(op: OpOverload, theta: Pair, size: Sequence[int], align_corners: bool) -> Pair:
-    """affine_grid_generator: a coordinate is valid iff all three numbers it is made of are."""
+    """affine_grid_generator: a coordinate is valid iff its whole row of ``theta`` is."""
     data = op(zero_masked(theta), size, align_corners)
     rows = masks.all(theta.mask, -1)
     return Pair(data, rows.view(rows.shape[0], *[1] * (data.dim() - 2), rows.shape[1]).expand(data.shape))

@@ -25,7 +25,7 @@ def accumulate(
 
 
 def extreme(x: Pair, dim: int, *, which: str) -> tuple[Pair, Pair]:
-    """cummax, cummin: the extreme so far and the last place where it was attained, a valid one."""
+    """cummax, cummin: the extreme so far, and the last valid position that attained it."""
     scan = torch.cummax if which == "max" else torch.cummin
     values, indices = scan(fill_masked(x, identity(which, x.data.dtype)), dim)
     return Pair(values, x.mask), Pair(indices, x.mask)

@@ -1,7 +1,6 @@
-"""Searching a sorted sequence: a masked value has no place, and masked entries of the sequence come last.
+"""Searching a sorted sequence: the position of a masked value is masked, and masked entries of the sequence come last.
 
-The place of a value is counted among the valid entries' places; what is greater than all of them goes before the masked
-tail.
+Positions are counted among the valid entries; a value greater than all of them goes before the masked tail.
 """
 
 from typing import Any
@@ -27,7 +26,7 @@ def searchsorted(
     side: str | None = None,
     sorter: Pair | Tensor | None = None,
 ) -> Pair:
-    """``torch.searchsorted``; where ``sorter`` is masked, nobody knows which entry stands there: it is masked, too."""
+    """``torch.searchsorted``; an entry named by a masked ``sorter`` is unknown, so it is masked."""
     sequence = pair.as_pair(sorted_sequence)
     number = not isinstance(values, Pair | Tensor)
     wanted = pair.plain_pair(sequence.data.new_full((), values)) if number else pair.as_pair(values)

@@ -1,7 +1,7 @@
-"""Reductions of segments: over the valid entries of each, and masked where it has entries and none is valid.
+"""Reductions of segments: over the valid entries of each; masked where a segment has entries and none is valid.
 
-A segment without entries has nothing that is masked: it gives what the plain op gives, ``initial`` or NaN for a mean.
-Where the segments end must be known: a masked entry among their lengths or offsets raises.
+An empty segment has no masked entries, so its result is the plain op's: ``initial``, or NaN for a mean.
+The ends of the segments must be known: a masked entry among their lengths or offsets raises.
 """
 
 from typing import Any

@@ -1,7 +1,7 @@
-"""Views and shape ops: data and mask move alike.
+"""Views and shape ops: data and mask move together.
 
-A view of a masked tensor is a true view: it shares memory with its base, and what is written into one is seen by the
-other, data and validity.  Ops that fill up with zeros (``tril``, ``diag_embed``) make valid zeros.
+A view of a masked tensor is a true view: it shares memory with its base, and a write to either changes the
+data and validity of both.  Ops that fill with zeros (``tril``, ``diag_embed``) make valid zeros.
 """
 
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ def _run(op: OpOverload, mask: Tensor, args: tuple[Any, ...]) -> Any:
 
 
 def split(op: OpOverload, x: Pair, size: int | Sequence[int], dim: int = 0) -> Any:
-    """split, split_with_sizes: masked entries behind sizes that were counted without them belong to the last part.
+    """split, split_with_sizes: masked entries past the sum of the sizes belong to the last part.
 
     So a split of sorted rows by how many there are of each kind is that of the rows without padding.  Sizes that leave
     out a valid entry raise torch's own error; nothing is read unless they do not add up.
@@ -60,7 +60,7 @@ def split(op: OpOverload, x: Pair, size: int | Sequence[int], dim: int = 0) -> A
 
 
 def rotate(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Pair:
-    """flip, rot90: nothing changes along dimensions in which the mask is constant."""
+    """flip, rot90: the mask does not change along dimensions in which it is constant."""
     data = op(x.data, *args, **kwargs)
     return Pair(data, masks.expand_to(op(masks.compact(x.mask), *args, **kwargs), data.shape), x.payload)
 
@@ -71,7 +71,7 @@ def roll(op: OpOverload, x: Pair, shifts: Sequence[int], dims: Sequence[int] = (
 
 
 def repeat(op: OpOverload, x: Pair, repeats: Sequence[int]) -> Pair:
-    """What is constant is not repeated."""
+    """The mask is not repeated along dimensions in which it is constant."""
     data = op(x.data, repeats)
     small = masks.compact(x.mask)
     new = len(repeats) - small.dim()
@@ -81,7 +81,7 @@ def repeat(op: OpOverload, x: Pair, repeats: Sequence[int]) -> Pair:
 
 
 def reshape(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Pair:
-    """The data decides whether it can be viewed; a mask of other strides follows, with a copy if it must."""
+    """The data decides whether the result is a view; a mask with other strides follows, by a copy if needed."""
     data = op(x.data, *args, **kwargs)
     if data is x.data:  # the tensor itself, as torch's ``flatten`` gives it
         return x
@@ -89,7 +89,7 @@ def reshape(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Pair:
 
 
 def reinterpret(op: OpOverload, x: Pair, dtype: torch.dtype) -> Pair:
-    """``x.view(dtype)``: the parts of an element share its validity; a whole is valid where all its parts are."""
+    """``x.view(dtype)``: the parts of an element share its validity; an element is valid if all its parts are."""
     data, old, new = op(x.data, dtype), x.data.dtype.itemsize, dtype.itemsize
     if new < old:
         parts = x.mask.unsqueeze(-1).expand(*x.mask.shape, old // new)
@@ -105,7 +105,7 @@ def same_entries(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Pair:
 
 
 def same_object(op: OpOverload, x: Pair) -> Pair:
-    """The tensor itself where torch gives it: of numbers that are real, or not conjugated."""
+    """Returns the tensor itself where torch does: for real numbers, or those that are not conjugated."""
     data = op(x.data)
     return x if data is x.data else Pair(data, x.mask, x.payload)
 
@@ -127,7 +127,7 @@ def view_as_complex(op: OpOverload, x: Pair) -> Pair:
 def as_strided(
     op: OpOverload, x: Pair, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
 ) -> Pair:
-    """The mask is first laid out in memory as the data is."""
+    """The mask is first laid out in memory like the data."""
     offset = 0 if storage_offset is None else storage_offset - x.data.storage_offset()
     if offset < 0:
         raise RuntimeError(f"as_strided: storage_offset {storage_offset} is before the tensor's own memory")
@@ -136,7 +136,7 @@ def as_strided(
 
 
 def tensor_split(op: OpOverload, x: Pair | Tensor, tensor_indices_or_sections: Pair | Tensor, dim: int = 0) -> Any:
-    """Where to split must be known: a masked-out index raises."""
+    """The positions of the splits must be known: a masked index raises."""
     where = tensor_indices_or_sections
     if type(where) is Pair:
         if not bool(where.mask.all()):  # the sizes depend on the values: this op reads them in any case
@@ -148,7 +148,7 @@ def tensor_split(op: OpOverload, x: Pair | Tensor, tensor_indices_or_sections: P
 
 
 def repeat_interleave(op: OpOverload, repeats: Pair, *, output_size: int | None = None) -> Pair:
-    """The positions to repeat, all valid. How often a masked count repeats is not known: it raises."""
+    """The positions to repeat, all valid. A masked count is unknown, so it raises."""
     if not (masks.is_all_valid(repeats.mask) or bool(repeats.mask.all())):  # this op reads them in any case
         raise errors.masked_scalar("repeat_interleave at the count")
     return pair.plain_pair(op(repeats.data, output_size=output_size))

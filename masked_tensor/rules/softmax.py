@@ -1,8 +1,8 @@
-"""Softmax: every slice normalises over its valid entries; what is masked out has weight exactly 0.
+"""Softmax: every slice normalises over its valid entries; masked-out entries have weight exactly 0.
 
-A slice with nothing valid is masked, with zero gradient, because of its mask.  Special values of valid entries
-propagate: a slice whose valid entries are all -inf gives NaN, as the plain op does.  ``mode="inf_as_zero"`` gives such
-a slice zeros, and ``mode="none"`` is the plain formula over -inf: NaN for a slice with nothing valid.
+A slice without valid entries is masked, with zero gradient, because of its mask.  Special values of valid entries
+propagate: a slice whose valid entries are all -inf is NaN, as in the plain op.  ``mode="inf_as_zero"`` makes
+such a slice zeros, and ``mode="none"`` is the plain formula over -inf: NaN for a slice without valid entries.
 """
 
 from typing import Any, Literal

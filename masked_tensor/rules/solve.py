@@ -1,7 +1,7 @@
-"""Linear systems: each column of the right-hand side is solved where it, and the matrix, is whole; else it is masked.
+"""Linear systems: a column of the right-hand side is solved if it and the matrix are fully valid, else masked.
 
-Where the rows and columns of the matrix are masked alike, a set with members missing (such as padding), the system of
-its members is solved; the right-hand side need be valid for them only.  The identity stands in for what is missing.
+Where the rows and columns of the matrix are masked alike (a set with missing members, such as padding), the system of
+its members is solved; the right-hand side must be valid only for them.  The identity replaces missing members.
 """
 
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ def right_hand_side(b: Pair, a: Matrices, left: bool = True, vector: bool = Fals
 
 
 def solve_ex(op: OpOverload, a: Operand, b: Operand, *, left: bool = True, check_errors: bool = False) -> Any:
-    """``A X = B``, or ``X A = B``; also the factors and what LAPACK says of each matrix."""
+    """``A X = B``, or ``X A = B``; also the factors and LAPACK's status for each matrix."""
     m, known = square_sets(pair.as_pair(a)), pair.as_pair(b)
     vector = known.data.dim() == 1 or known.data.shape == m.data.shape[:-1]
     side = right_hand_side(known, m, left, vector)
@@ -62,7 +62,7 @@ def solve_triangular(a: Operand, b: Operand, *, upper: bool, left: bool = True, 
 
 
 def triangular_solve(b: Operand, a: Operand, *how: bool, **kwargs: bool) -> tuple[Pair, Pair]:
-    """The older form; it also gives a copy of the matrix."""
+    """The older form, which also returns a copy of the matrix."""
     m = square_sets(pair.as_pair(a))
     side = right_hand_side(pair.as_pair(b), m)
     x, copy = torch.ops.aten.triangular_solve.default(side.data, m.data, *how, **kwargs)
@@ -70,7 +70,7 @@ def triangular_solve(b: Operand, a: Operand, *how: bool, **kwargs: bool) -> tupl
 
 
 def cholesky_solve(op: OpOverload, b: Operand, factor: Operand, upper: bool = False) -> Pair:
-    """Of the factor that ``cholesky`` gave."""
+    """Solves with the factor that ``cholesky`` returned."""
     m = square_sets(pair.as_pair(factor))
     side = right_hand_side(pair.as_pair(b), m)
     x = op(side.data, m.data, upper)
@@ -78,7 +78,7 @@ def cholesky_solve(op: OpOverload, b: Operand, factor: Operand, upper: bool = Fa
 
 
 def lu_solve(lu: Operand, pivots: Operand, b: Operand, *, left: bool = True, adjoint: bool = False) -> Pair:
-    """Of the factors and pivots that ``lu_factor`` gave."""
+    """Solves with the factors and pivots that ``lu_factor`` returned."""
     expect_shape("pivots", pair.data_of(pivots), pair.data_of(lu).shape[:-1])
     m, exchanged = with_pivots(lu, pivots)
     side = right_hand_side(pair.as_pair(b), m, left)

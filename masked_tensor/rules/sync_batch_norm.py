@@ -1,8 +1,8 @@
 """Synchronized batch normalization: statistics over the valid entries of a channel in the batches of all ranks.
 
-``nn.SyncBatchNorm`` gathers two numbers per channel from every rank, and takes the size of the batch for the count.  A
-masked batch has a count of its own in every channel, so here it travels inside the first of them: a float64 whose two
-halves are the mean and the number of valid entries, in float32.  Nobody but these rules reads it.
+``nn.SyncBatchNorm`` gathers two numbers per channel from every rank, and uses the batch size as the count.  A
+masked batch has a separate count for every channel, so here the count travels inside the first number: a float64 whose
+two halves are the mean and the number of valid entries, in float32.  Only these rules read it.
 """
 
 import torch
@@ -50,7 +50,7 @@ def gather_statistics(
     eps: float,
     counts: Tensor,
 ) -> tuple[Tensor, Tensor]:
-    """The mean of all ranks with its count, and the reciprocal standard deviation; the buffers move towards them.
+    """The mean of all ranks with its count, and the reciprocal standard deviation; updates the buffers.
 
     ``joined`` and ``variances`` are ``(ranks, channels)``; ``counts``, the sizes of the batches, say nothing here.
     """

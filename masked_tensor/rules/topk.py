@@ -1,6 +1,6 @@
-"""The k greatest or least: valid entries only, and a masked tail where fewer than k are valid.
+"""The k greatest or least entries: only valid ones, then a masked tail where fewer than k are valid.
 
-In long rows few are looked at: an entry among the k greatest lies in one of the k blocks with the greatest maxima.
+In long rows few entries are read: each of the k greatest lies in one of the k blocks with the greatest maxima.
 """
 
 import torch
@@ -18,7 +18,7 @@ from .order import by_pieces, has_integers, integers, is_constant_along, order
 
 
 def topk(x: Pair, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Pair, Pair]:
-    """``torch.topk``: beyond the valid entries the result is masked."""
+    """``torch.topk``: past the valid entries the result is masked."""
     if is_constant_along(x, dim):
         values, indices = torch.topk(x.data, k, dim, largest, sorted)
         mask = masks.expand_to(x.mask.narrow(dim, 0, 1), values.shape) if x.data.dim() and x.data.shape[dim] else x.mask

@@ -1,7 +1,7 @@
-"""nn's fused inference paths mean what their parts mean: projections, attention, norms, feed-forward.
+"""nn's fused inference paths follow the rules of their parts: projections, attention, norms, feed-forward.
 
-Both are written once.  A batch is a pair, or the plain tensor of its stored tokens: then only attention has to know to
-which sequence a token belongs, and ``attend`` is the packed one.
+Both paths are written once.  A batch is a pair, or the plain tensor of its stored tokens: then only attention needs to
+know which sequence a token belongs to, and ``attend`` is packed attention.
 """
 
 from collections.abc import Callable
@@ -34,7 +34,7 @@ def multi_head_attention(
     proj_weight: Operand, proj_bias: Operand, mask: Operand | None = None, need_weights: bool = True,
     average_attn_weights: bool = True, mask_type: int | None = None, *, attend: Attend | None = None,
 ) -> tuple[Any, Pair | None]:  # fmt: skip
-    """_native_multi_head_attention: the output and the weights, which are None unless asked for."""
+    """_native_multi_head_attention: the output and the weights, which are None unless requested."""
     parts = zip((query, key, value), _thirds(qkv_weight), _thirds(qkv_bias), strict=True)
     projected = [_linear(*part) for part in parts]
     mixed, weights = (attend or _attend)(projected, num_head, _visible(mask, mask_type), need_weights)
@@ -147,7 +147,7 @@ def _add(x: Any, y: Any) -> Any:
 
 
 def left_aligned(t: Any, mask: Any) -> bool:
-    """_nested_tensor_from_mask_left_aligned: whether nn may pack the batch into a nested tensor; a masked one stays."""
+    """_nested_tensor_from_mask_left_aligned: whether nn may pack the batch into a nested tensor: False."""
     return False
 
 

@@ -1,4 +1,4 @@
-"""Counting values: only valid entries are counted, compared and put into bins; ``unique`` drops what is masked.
+"""Counting values: only valid entries are counted, compared and put into bins; ``unique`` drops masked entries.
 
 The lengths of these results depend on the data, as they do in torch.
 """
@@ -53,7 +53,7 @@ def unique_consecutive(
 
 
 def unique_dim(op: OpOverload, x: Pair, dim: int, *args: Any, **kwargs: Any) -> tuple[Pair, ...]:
-    """Slices are equal if they are valid at the same places and equal there; slices with nothing valid are dropped."""
+    """Slices are equal if they are valid at the same places and equal there; fully masked slices are dropped."""
     rest = [d for d in range(x.data.dim()) if d != dim % x.data.dim()]
     kept = masks.any(x.mask, rest) if rest else x.mask
     where = kept.nonzero().squeeze(1)
