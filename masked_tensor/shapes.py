@@ -46,7 +46,7 @@ def canonical_dim(dim: int, ndim: int) -> int:
 
 
 def expect_int(name: str, value: Any, least: int | None = None) -> int:
-    """``value`` as Python's int, which numpy's and tensors of one integer are, too; neither floats nor bools are.
+    """``value`` as Python's int, for numpy's and for tensors of one integer as well; neither floats nor bools are.
 
     ``least``: the smallest that it may be.
     """

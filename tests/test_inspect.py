@@ -20,7 +20,7 @@ from masked_tensor.engine import table
 def test_explain_gives_schema_law_rule_and_parameters() -> None:
     text = explain("alpha_dropout")
     assert "aten::alpha_dropout(Tensor input, float p, bool train) -> Tensor" in text
-    assert "means   Randomness: a random op draws the numbers the plain op draws" in text
+    assert "means   Randomness: a random op draws the same numbers as the plain op" in text
     assert "rule    masked_tensor.rules.random.dropout" in text
     assert "keeps_zero=False" in text
     assert explain("where").count("means ") == 1

@@ -21,7 +21,7 @@ from masked_tensor.api.make import hard_mask
 from masked_tensor.engine.tensor import MaskedTensor
 
 TARGET = Path(__file__).parent.parent / "masked_tensor" / "engine" / "methods.pyi"
-PLAIN = {  # what is plain of a masked tensor, too
+PLAIN = {  # what is plain even for a masked tensor
     "col_indices", "ccol_indices", "crow_indices", "row_indices", "indices", "_indices", "new", "new_tensor",
     "nonzero", "masked_select", "bincount", "histc",
 }  # fmt: skip

@@ -2,7 +2,7 @@
 
 A choice holds for the thread or asyncio task that makes it, until the context is left.  It is seen by compiled code,
 whose guards compile anew under other choices, and by the second run of ``torch.utils.checkpoint``, wherever
-``backward`` is called.  Each may decorate a function, too: ``@masked_tensor.strict()``.
+``backward`` is called.  Each may also decorate a function: ``@masked_tensor.strict()``.
 """
 
 from dataclasses import replace

@@ -109,7 +109,7 @@ def call_at(op: OpOverload, key: Any) -> Any:
 
 
 def is_composite(op: OpOverload) -> bool:
-    """Whether torch itself writes ``op`` in terms of other ops, by which it is differentiated, too."""
+    """Whether torch itself writes ``op`` in terms of other ops, and also differentiates it through them."""
     return torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), DispatchKey.CompositeImplicitAutograd)
 
 

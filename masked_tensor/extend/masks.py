@@ -1,7 +1,7 @@
 """Functions of bool masks, True = valid, that keep a constant dimension at one byte.
 
 A padding mask of a ``(B, T, C)`` tensor has stride 0 along ``C``. These functions work on its ``B * T`` bytes and give
-masks that have stride 0 there, too. None of them reads a value on the host, so none waits for a GPU.
+masks that also have stride 0 there. None of them reads a value on the host, so none waits for a GPU.
 
 Example:
     >>> from masked_tensor.extend import masks

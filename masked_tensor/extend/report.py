@@ -19,7 +19,7 @@ class Report(Setting):
         return self.lines
 
     def change(self, before: Settings) -> Settings:
-        """Counts here, too, and once."""
+        """Also counts here, and only once."""
         others = (lines for lines in before.reports if lines is not self.lines)
         return replace(before, reports=(*others, self.lines))
 

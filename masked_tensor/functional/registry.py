@@ -87,7 +87,7 @@ def as_torch(*, packed: Callable[..., Any] | None) -> Callable[[Callable[P, R]],
 
 
 def as_torch(function: Any = None, *, packed: Callable[..., Any] | None = None) -> Any:
-    """A functional form that takes its arguments under numpy's names, too, and no other ``dim`` than it says.
+    """A functional form that also accepts its arguments under numpy's names, and no other ``dim`` than it says.
 
     ``packed``: what runs instead for a packed tensor that comes without a mask: torch's function, which has a rule for
     packed tensors.

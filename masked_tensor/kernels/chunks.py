@@ -69,7 +69,7 @@ def reduce(
 def as_it_lies(x: Pair, dims: tuple[int, ...]) -> tuple[Pair, tuple[int, ...], list[int]] | None:
     """The pair with its dimensions in the order of memory, ``dims`` there, and the order back; None: it has it.
 
-    A table may lie column by column: results are then joined in that order, too.
+    A table may lie column by column: results are then joined in that order as well.
     """
     order = shapes.memory_order(x.data.stride())
     if order == tuple(range(len(order))):

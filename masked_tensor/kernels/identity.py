@@ -6,7 +6,7 @@ import torch
 def identity(reduction: str, dtype: torch.dtype) -> float:
     """Of sum, mean, prod, max (amax) and min (amin): of the latter two the least (greatest) value of ``dtype``.
 
-    Valid entries may have that value, too.
+    Valid entries may also have that value.
 
     >>> identity("amax", torch.int8)
     -128

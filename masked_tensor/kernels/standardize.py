@@ -12,7 +12,7 @@ What is as small as the groups is combined first, so that each pass over the dat
 is constant over stretches of a group, ``(x - mean - rest) * rstd * weight + bias`` is one product and one sum.
 
 Nothing under the mask takes part: it is cleared by a choice, because 0 times NaN is NaN.  The formula, in
-standardize_formula.py, serves small tensors, too.
+standardize_formula.py, also serves small tensors.
 """
 
 from collections.abc import Iterator, Sequence

@@ -59,7 +59,7 @@ class Kernel:
 
 ANY = "any"  #: the type of device of a kernel that serves each that has none of its own
 KERNELS: dict[tuple[str, str], Kernel] = {}  #: by op and type of device
-#: Rules ask for these, too, which no device has here without packages of its own.
+#: Rules also ask for these, which no device has here without additional packages.
 NAMED = frozenset(
     {"any", "all", "count_nonzero", "mean", "variance", "loss", "class_loss", "norm1", "norm2", "norminf"}
 )

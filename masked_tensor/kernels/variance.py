@@ -27,7 +27,7 @@ def variance(
 ) -> tuple[Tensor, ...]:
     """``sum(abs(x - mean) ** 2) / (n - correction)``, or its root, rounded once, and where ``n > correction``.
 
-    With ``both`` the mean, too, and where ``n > 0``.
+    With ``both`` also the mean, and where ``n > 0``.
     """
     keep = keepdim or len(dims) < data.dim()  # what is reduced as a whole broadcasts as it is
     dtype, real = wide_dtype(data), data.dtype.to_real() if data.is_complex() else data.dtype

@@ -63,7 +63,7 @@ def to_dense(x: Pair) -> Pair:
 
 
 def both_valid(old: Pair, new: Pair) -> Pair:
-    """``old``, valid where ``new`` is, too: before ``overwrite``; the patterns must be one."""
+    """``old``, valid where ``new`` is as well: before ``overwrite``; the patterns must be the same."""
     if not same_pattern(old.mask, new.mask):
         raise RuntimeError(
             "an in-place op would change which entries a sparse masked tensor stores; use x = op(x, ...)"

@@ -51,7 +51,7 @@ def integers(x: Pair, highest: bool) -> Tensor:
     info, bits = torch.iinfo(dtype), data.resolve_neg().view(dtype)
     hidden = info.max if highest else info.min
     # Sign and magnitude to an integer: -0 and 0 become one.  Negative NaN lies below -inf: turn the circle until -inf
-    # is the second lowest; then every NaN is above +inf, and all become one, too.
+    # is the second lowest; then every NaN is above +inf, and all become one as well.
     magnitude, sign, turn = bits.abs(), bits & info.min, _INFINITY[data.dtype] + 1 + info.min
     if not is_readable_memory(data):
         return select((magnitude + sign + turn).clamp(max=nan_integer(data.dtype)), x.mask, hidden)
@@ -116,7 +116,7 @@ def sort(x: Pair, dim: int = -1, descending: bool = False, *, stable: bool | Non
     if is_constant_along(x, dim) or x.data.is_complex():
         values, indices = torch.sort(x.data, stable=stable, dim=dim, descending=descending)
         return Pair(values, x.mask, x.payload), Pair(indices, x.mask)
-    if not x.data.is_contiguous():  # in the order of memory, which torch's results have, too
+    if not x.data.is_contiguous():  # in the order of memory, as torch's results are
         dims = sorted(range(x.data.dim()), key=x.data.stride, reverse=True)
         if dims != list(range(x.data.dim())):
             results = sort(moved(x, torch.permute, dims), dims.index(dim % len(dims)), descending, stable=stable)

@@ -160,7 +160,7 @@ def with_zeros(op: OpOverload, x: Pair, *args: Any) -> Pair:
 
 
 def moving_ops(names: str, rule: Any, sparse: StorageRule = move_stored, **said: Any) -> list[Op]:
-    """Rows of which torch, if nothing else is said, moves the entries of sparse data, too."""
+    """Rows of ops that, unless stated otherwise, torch itself also applies to sparse data."""
     return ops(names, rule, generic=True, sparse=sparse, **said)
 
 

@@ -61,7 +61,7 @@ def backward_data(
 
 
 def _inf_as_zero(data: Tensor, dim: int, log: bool) -> Tensor:
-    """Decided at the division: where all terms are 0 the sum is, too, and is replaced by 1."""
+    """Decided at the division: where all terms are 0 the sum is 0, and is replaced by 1."""
     if data.numel() == 0 or data.dim() == 0:
         data, shape = data.reshape(-1), data.shape
         return _inf_as_zero(data, 0, log).reshape(shape) if data.numel() else normalize(data, 0, log).reshape(shape)

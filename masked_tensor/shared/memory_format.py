@@ -39,13 +39,13 @@ def make_dense(x: Pair, *, channels_last: bool = False) -> Pair:
 
 
 def copied(x: Pair, data: Tensor) -> Pair:
-    """The pair of a copy of its data; where that lies in another order in memory, the mask does, too."""
+    """The pair of a copy of its data; where that lies in another order in memory, so does the mask."""
     same = type(x.mask) is not Tensor or data.stride() == x.data.stride()
     return Pair(data, x.mask if same else lay_out_as(x.mask, data), x.payload)
 
 
 def stored_as(data: Tensor, other: Tensor) -> Tensor:
-    """``data`` in the format of ``other``, sizes of 1, whose strides torch's kernels ask for, too."""
+    """``data`` in the format of ``other``, even along sizes of 1, whose strides torch's kernels also read."""
     wanted = suggest_format(other)
     if wanted == suggest_format(data):
         return data

@@ -1,4 +1,4 @@
-"""How a call of ours takes its arguments: under numpy's names, too, and with a word for the one that is wrong."""
+"""How a function of ours accepts its arguments: also under numpy's names, with an error that names a wrong one."""
 
 from collections.abc import Callable
 from functools import wraps

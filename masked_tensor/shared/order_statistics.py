@@ -18,7 +18,7 @@ def median_rank(numbers: Tensor, nans: Tensor | None = None) -> Tensor:
 
 
 def select_median(data: Tensor, dim: int | None, keepdim: bool, skip_nan: bool) -> Any:
-    """The entry at :func:`median_rank` where all entries count: torch's own selection takes the lower one, too."""
+    """The entry at :func:`median_rank` where all entries count: torch's own selection also takes the lower one."""
     select = torch.nanmedian if skip_nan else torch.median
     return select(data) if dim is None else select(data, dim, keepdim)
 

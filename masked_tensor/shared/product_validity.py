@@ -1,7 +1,7 @@
 """Terms of a product: which entries of a row count as present, and which pairs a matrix product needs.
 
-By ``meaning(product=)``: with ``"any"`` an output needs one valid pair; with ``"all"`` every valid entry needs its
-partner, too.  A pair of masked entries is no term: a padded key and its value are not missed.
+By ``meaning(product=)``: with ``"any"`` an output needs one valid pair; with ``"all"`` every valid entry also needs
+its partner.  A pair of masked entries is not a term: a padded key and its value do not count as missing.
 """
 
 from collections.abc import Sequence

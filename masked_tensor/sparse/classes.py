@@ -62,7 +62,7 @@ def named_scores(
     assert key is not None
     stored, order = t.position(range(x.dim())).sort()
     score = _read(t.values[order], stored, key)
-    if mask is not None:  # before the logsumexp is taken off, which sends the other classes a gradient, too
+    if mask is not None:  # before the logsumexp is taken off, which also sends the other classes a gradient
         valid = validity.look_up(mask, x.shape, lambda d: place[d], index.shape[0])
         score = torch.where(valid, score, -torch.inf)
     if logits:

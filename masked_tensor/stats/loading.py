@@ -11,7 +11,7 @@ from . import options
 from .sketch import PARTS
 
 _WHOLE = ("keys", "counts", "halvings")  # are int64
-_GROWS = ("moments", "missed", "keys", *PARTS)  # whose shape data change, too
+_GROWS = ("moments", "missed", "keys", *PARTS)  # whose shape data also change
 
 
 def load(
@@ -32,7 +32,7 @@ def load(
             kind = torch.int64 if name in _WHOLE else torch.float64
             fresh[name] = torch.zeros(given[name].shape, dtype=kind, device=own["moments"].device)
     try:
-        set_buffers(module, fresh)  # within: an interrupt right after it is taken back, too
+        set_buffers(module, fresh)  # within: an interrupt right after it is also taken back
         read(state, prefix, local, strict, missing, other, wrong)
         whole = len(missing) + len(other) + len(wrong) == found
     finally:

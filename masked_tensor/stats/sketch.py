@@ -177,7 +177,7 @@ def _levels(sketch: Sketch, levels: int) -> Sketch:
 
 
 def _fits(sketch: Sketch, more: Tensor) -> bool:
-    """Whether so many entries of each column may wait, too."""
+    """Whether so many more entries of each column may wait."""
     return not bool((sketch.counts[:, 0] + more > sketch.waiting.shape[1]).any())
 
 

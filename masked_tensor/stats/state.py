@@ -121,7 +121,7 @@ def _empty(
 
 
 def add(state: State, part: Part) -> State:
-    """The state after these data, too."""
+    """The state with these data added."""
     (mine, missed), (given, more), keys = _aligned(state, part)
     return replace(
         state,

@@ -269,7 +269,7 @@ class _Batches(Iterator[list[int]]):
 def divide(total: int, samples: int, tokens: int, ranks: int, window: int) -> tuple[int, int]:
     """The number of windows, and of steps of a window: batches have at most a tenth more than ``tokens`` in the mean.
 
-    Each batch gets a sample, also if it is too few steps then.
+    Each batch gets a sample, even if there are then too few steps.
     """
     budget = tokens * ranks
     windows = max(1, total // (budget * window))

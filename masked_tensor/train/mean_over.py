@@ -267,7 +267,7 @@ class mean_over(MeanSetting):
             )
         with torch.no_grad():
             group = resolve_group(self._group)
-            share = self._ranks(group) / group_size(group)  # a wrapper that adds up gradients adds up terms, too
+            share = self._ranks(group) / group_size(group)  # a wrapper that adds up gradients also adds up terms
             factor = torch.full_like(part.number, share)
             if self._unit is not None:
                 factor = factor * part.number / torch.where(self._unit != 0, self._unit, 1)

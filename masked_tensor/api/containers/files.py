@@ -74,7 +74,7 @@ def save_file(
             raise ValueError(f"the mask of {name!r} would be {belongs[name]!r}, which is another tensor's name")
         pair = pair_of(x)
         entries[name] = zero_masked(pair).detach().contiguous()
-        mask = masks.compact(pair.mask)  # which others may have, too: a file wants memory of its own for each
+        mask = masks.compact(pair.mask)  # which others may share: a file needs separate memory for each
         entries[belongs[name]] = mask.clone(memory_format=torch.contiguous_format)
     library = _library("safetensors.torch")
     known = {KEY: json.dumps(belongs)} if belongs else {}

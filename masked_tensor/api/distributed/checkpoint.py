@@ -1,9 +1,9 @@
 """Distributed checkpoints: what ``torch.distributed.checkpoint`` asks of a tensor that is stored in parts.
 
 A part is stored as a masked tensor, data and mask together, and read into one: so a checkpoint may be read on another
-number of ranks, and into other placements.  A packed tensor is stored packed, by one rank, and a packed target takes
-its lengths, too.  Each part is marked as masked in the checkpoint's own metadata, from which ``dcp_to_torch_save``
-makes the tensors it reads into.
+number of ranks, and into other placements.  A packed tensor is stored packed, by one rank, and a packed target
+also takes its lengths.  Each part is marked as masked in the checkpoint's own metadata, from which
+``dcp_to_torch_save`` makes the tensors it reads into.
 """
 
 import sys

@@ -31,7 +31,7 @@ class OwnMaskError(ValueError):
 
 
 class Flat(TorchFunctionMode):
-    """Keeps attention among the tokens within each sequence; Dynamo follows it, too.
+    """Keeps attention among the tokens within each sequence; Dynamo can trace it.
 
     What is compiled knows the tokens by tensors alone: numbers of a mode would be compiled anew when they change.
     Eager code knows more, and reads the first and last steps of each sequence (``ends``): ``apart`` says whether

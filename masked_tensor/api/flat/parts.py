@@ -210,7 +210,7 @@ def watching(tokens: FlatTokens, joining: dict[nn.Module, bool], stack: list[nn.
     within = Within(tokens, apart=True)
     mode = within.mode
     within.mode = new = Watching(mode.index, mode.lengths, mode.places, mode.grid)
-    new.tokens, new.apart, new.inside = tokens, True, True  # parts that are known from other calls run flat, too
+    new.tokens, new.apart, new.inside = tokens, True, True  # parts that are known from other calls also run flat
     new.joining, new.stack = joining, stack
     return within
 

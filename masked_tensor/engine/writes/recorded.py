@@ -118,7 +118,7 @@ def _geometry(view: MaskedTensor, base: MaskedTensor) -> tuple[Any, ...]:
 
 
 def _overlaps_itself(data: Tensor) -> bool:
-    """Whether elements may share a place, as those of an expanded tensor do; torch's gradients are lost there, too."""
+    """Whether elements may share a place, as those of an expanded tensor do; torch also loses gradients there."""
     reach = 0
     for stride, size in sorted((s, n) for s, n in zip(data.stride(), data.shape, strict=True) if n != 1):
         if stride <= reach and data.numel():

@@ -319,7 +319,7 @@ def refuse_target_mask(input: Any, target: Any, mask: Any) -> None:
         return  # which is told by its type
     if mask.shape != target.shape:
         return
-    labels = 0 < mask.dim() == input.dim() - 1 and not target.is_floating_point()  # of as many samples as classes, too
+    labels = 0 < mask.dim() == input.dim() - 1 and not target.is_floating_point()  # even for as many samples as classes
     if labels or not shapes.can_broadcast(mask.shape, input.shape):
         way_out = ", one of classes as mask[None]" if labels and shapes.can_expand(mask.shape, input.shape) else ""
         raise ValueError(

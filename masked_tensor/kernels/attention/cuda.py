@@ -159,7 +159,7 @@ def _flash(
     q: Tensor, k: Tensor, v: Tensor, queries: Any, keys: Any, dropout: float, causal: bool, scale: float,
     window: int | None = None,
 ) -> Any:  # fmt: skip
-    """What the public call runs, with dropout; the kernel groups heads, too."""
+    """What the public call runs, with dropout; the kernel also groups heads."""
     (starts, most), (key_starts, key_most) = queries, keys
     before, after = (None, None) if window is None else _sides(causal, window)
     return _aten._flash_attention_forward(

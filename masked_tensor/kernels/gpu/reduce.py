@@ -128,7 +128,7 @@ def forward(
 ) -> tuple[Any, tuple[Tensor, ...]]:
     """The result, and what the gradient needs; ``dtype`` is the result's.
 
-    Where it is valid is kept with the mask; a mean gives it, too.
+    Where it is valid is kept with the mask; a mean also returns it.
     """
     out, valid, saved = reduce(op, data, mask, dims, dtype)
     if not keepdim:

@@ -1,4 +1,4 @@
-"""``lengths=``: which steps of a padded batch exist.  A mask does not say it: a missing step is masked, too."""
+"""``lengths=``: which steps of a padded batch exist.  A mask does not say it: a missing step is also masked."""
 
 from typing import Any
 

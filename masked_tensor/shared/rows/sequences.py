@@ -1,8 +1,8 @@
 """Packed sequences: the valid steps of a padded batch gathered, longest row first, and recurrent kernels run on them.
 
 torch's packed kernels are one matrix product per step on the CPU, its plain ones are fused.  So on the CPU the packed
-batch is cut where rows end, and each piece, which has no padding, goes through the plain kernel.  Each piece has its
-price, too: where the rows are padded on the right and little would be saved, the padded batch goes through it at once.
+batch is cut where rows end, and each piece, which has no padding, goes through the plain kernel.  Each piece also
+costs time: where the rows are padded on the right and little would be saved, the padded batch goes through it at once.
 """
 
 from dataclasses import dataclass

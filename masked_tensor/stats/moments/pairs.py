@@ -77,7 +77,7 @@ def _products(x: Tensor, mask: Tensor, weight: Tensor | None, near: Tensor) -> T
 
 
 def _sums(x: Tensor, mask: Tensor) -> Tensor:
-    """The sum of column i over the rows where j is valid, too."""
+    """The sum of column i over the rows where j is also valid."""
     total = torch.zeros(x.shape[1], x.shape[1], dtype=torch.float64, device=x.device)
     for rows in _ranges(len(x), x.shape[1]):
         total += select(x[rows], mask[rows], 0).double().T @ mask[rows].double()

@@ -86,7 +86,7 @@ def _part(column: Node, kind: torch.dtype) -> Part:
 
 
 def _copy(into: Tensor, valid: Tensor, part: Part, records: Tensor | None) -> None:
-    """Writes values and which of them are valid: those whose record is there, too."""
+    """Writes values and which of them are valid: those whose record is also there."""
     if part.packed is None and records is None:
         into.copy_(part.values)
         valid.fill_(True)
