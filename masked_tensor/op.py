@@ -1,4 +1,4 @@
-"""One op of the table: all there is to say of an aten op.
+"""One op of the table: everything the package knows about an aten op.
 
 Which rule it follows, with which parameters, and how that rule serves data that is stored in another way.
 """

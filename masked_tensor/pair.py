@@ -1,4 +1,4 @@
-"""The record every rule works on: data, mask, and what is known of the masked-out data.
+"""The record every rule works on: data, mask, and what is known about the masked-out data.
 
 A *pair* is the inside of a masked tensor.  Rules take pairs and plain values and return pairs; they never see
 ``MaskedTensor``.  The masked-out data (``payload``) is what lies in ``data`` where ``mask`` is False: anything at all,

@@ -1,4 +1,4 @@
-"""Select and guard: the two differentiable fills every rule is made of.
+"""Select and guard: the two differentiable fills that every rule is built from.
 
 ``select(data, mask, fill)`` is ``where(mask, data, fill)``: data that masked-out values cannot leave.  ``guard(data,
 mask)`` is ``data`` itself: a gradient that masked-out values cannot enter.

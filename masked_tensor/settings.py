@@ -1,4 +1,4 @@
-"""What context managers put in force and rules read, and the numbers that decide between two ways.
+"""What context managers set and rules read, and the numbers that decide between two ways.
 
 There is one stack of settings for all context managers.  Each context of execution (a thread, an asyncio task) has its
 own, as ``contextvars`` define it.  What is in force is one immutable record, made of what was entered and not left.

@@ -1,4 +1,4 @@
-"""Parts of the package that are loaded when somebody asks for them: which name is in which.
+"""Parts of the package that are loaded on first use: which name is in which.
 
 A satellite imports the top level and ``extend`` alone, as a package of somebody else would.
 """

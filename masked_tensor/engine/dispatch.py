@@ -1,4 +1,4 @@
-"""The two ways by which ops reach the table.
+"""The two ways in which ops reach the table.
 
 1. The autograd key (normal case): one kernel per overload at ``AutogradPrivateUse3``, above autograd.
 2. The safety net, ``__torch_dispatch__``: inference mode, autograd's own gradient adds, functorch and tracing.

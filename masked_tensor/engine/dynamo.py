@@ -1,4 +1,4 @@
-"""What Dynamo is told of this package: which calls it writes into a graph, and which frames it must leave alone.
+"""What Dynamo is told about this package: which calls it writes into a graph, and which frames it must leave alone.
 
 Importing Dynamo takes longer than importing torch, so that it is told when somebody else imports it.
 """

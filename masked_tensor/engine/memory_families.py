@@ -1,4 +1,4 @@
-"""One note per memory: how tensors find their family that were made by somebody who knows of memory only.
+"""One note per memory: how tensors made by code that knows only the memory find their family.
 
 A compiled function is given the parts of its inputs, and its results are put together from the parts it returns; what
 it returns may be a view of an input, or of another result.  So a tensor that is taken apart leaves a note of its family

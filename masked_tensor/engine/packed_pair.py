@@ -1,4 +1,4 @@
-"""The pair of a packed tensor, made anew whenever it is read; what a graph is given of it; what its views are."""
+"""The pair of a packed tensor, made anew whenever it is read; what a graph receives from it; what its views are."""
 
 import enum
 import weakref

@@ -3449,7 +3449,7 @@ def unique(input: T, sorted: bool=True, return_inverse: Literal[False]=False, re
 def unique(input: T, sorted: bool=True, return_inverse: bool=False, return_counts: bool=False, dim: int | None=None, *, mask: Tensor | None=None) -> tuple[T, ...]: ...
 @overload
 def unique_consecutive(input: T, return_inverse: Literal[False]=False, return_counts: Literal[False]=False, dim: int | None=None, *, mask: Tensor | None=None) -> T:
-    """The valid entries in order, without repetitions of the entry before; with ``dim``, slices as in :func:`unique`.
+    """The valid entries in order, without consecutive repeats; with ``dim``, slices as in :func:`unique`.
 
     A sparse ``input`` has a strided result, in which valid entries between two stored ones form a run of zeros.
 

@@ -1,4 +1,4 @@
-"""Functional batch and instance normalization, whose statistics and running statistics are over the valid entries."""
+"""Functional batch and instance normalization, with (running) statistics over the valid entries."""
 
 from torch import Tensor
 

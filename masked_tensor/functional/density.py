@@ -1,4 +1,4 @@
-"""The log density of values with missing coordinates, under the distributions of torch."""
+"""The log density of values with missing coordinates, under torch's distributions."""
 
 import math
 from collections.abc import Callable

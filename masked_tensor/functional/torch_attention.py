@@ -1,4 +1,4 @@
-"""``F.multi_head_attention_forward`` of masked tensors, which ``nn.MultiheadAttention`` calls, as one op.
+"""``F.multi_head_attention_forward`` on masked tensors, which ``nn.MultiheadAttention`` calls, as one op.
 
 Where somebody asks for the weights, looks in between (a mode, a transform, a tracer) or gives masks of their own,
 torch's own function runs, part by part.  It tells torch function modes of the call, which then comes back.

@@ -1,4 +1,4 @@
-"""Ops in closed form, each with its formula beside it; no other room decides by device how an op is computed."""
+"""Ops in closed form, each beside its formula; no other package decides by device how an op is computed."""
 
 from . import chunks, max_pool, softmax, standardize, variance
 from .attention import fused, rows  # noqa: F401 (they list their kernels)

@@ -1,4 +1,4 @@
-"""Cross entropy and negative log-likelihood of targets that name classes, of which some may be masked.
+"""Cross entropy and negative log-likelihood of targets that name classes, some of which may be masked.
 
 The formula and a kernel give the loss of each sample and which samples count; or, to be added up, the sum of those that
 count, what a mean divides it by, whether one counts, and the dtype of an entry.

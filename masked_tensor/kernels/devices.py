@@ -1,4 +1,4 @@
-"""What devices differ in, asked by its meaning: nobody else names a device."""
+"""How devices differ, as questions with a meaning: no other file names a device."""
 
 import torch
 from torch import Tensor

@@ -1,4 +1,4 @@
-"""Identities: what a reduction is not changed by, and so may stand for what is masked out."""
+"""Identities: values that do not change a reduction, so they can replace masked-out data."""
 
 import torch
 

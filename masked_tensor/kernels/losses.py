@@ -1,4 +1,4 @@
-"""Losses by the element: an entry counts where the common mask says so.
+"""Elementwise losses: an entry counts where the common mask is True.
 
 The formulas and the kernels give the entries; or, to be added up, the sum of those that count, what a mean divides it
 by, whether one counts, and the dtype of an entry.  Their options are the op, the names of its operands, what is known

@@ -1,4 +1,4 @@
-"""In which dtype a result is computed, so that what is rounded is rounded once."""
+"""In which dtype a result is computed, so that it is rounded once."""
 
 import torch
 from torch import Tensor

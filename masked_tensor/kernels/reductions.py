@@ -1,4 +1,4 @@
-"""Reductions along dimensions: what is masked out is replaced by what changes nothing, forward and backward.
+"""Reductions along dimensions: masked-out data is replaced by a value that changes nothing, forward and backward.
 
 Dimensions along which the mask is constant are reduced first, as they are: there a slice is valid or masked as a whole.
 On the CPU large tensors are filled and reduced piece by piece, see chunks.py.

@@ -1,4 +1,4 @@
-"""Variances, and the sum of squared distances from the mean of the n valid entries, which they are made of.
+"""Variances, and the sum of squared distances from the mean of the n valid entries, from which they are computed.
 
 On the CPU squares are added up in float64: those of float32 leave its range.  A mean in the precision of the data is
 rounded, so that the distances d do not quite add up to 0: ``sum(d ** 2) - sum(d) ** 2 / n`` makes up for it.

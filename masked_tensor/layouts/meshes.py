@@ -1,4 +1,4 @@
-"""Tensors that lie in parts on a device mesh (DTensor): how a mask lies beside its data.
+"""Tensors divided over a device mesh (DTensor): how a mask is placed like its data.
 
 Importing ``torch.distributed.tensor`` takes as long as importing this package, so it is never imported here: a tensor
 can be a DTensor only if something else did.

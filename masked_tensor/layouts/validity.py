@@ -1,4 +1,4 @@
-"""Masks of any layout, broadcast to an input of any layout, asked only where somebody stores something.
+"""Masks of any layout, broadcast to an input of any layout, and read only at stored entries.
 
 A mask is True where it says so: a strided mask at its True elements, a sparse one where it *specifies* True.  The
 cost is the number of stored mask entries, or the number of elements of a strided mask before broadcasting.

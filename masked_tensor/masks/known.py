@@ -1,4 +1,4 @@
-"""What is known of a mask without a look at it, and what was made of it alone: kept with it, and dropped with it.
+"""What is known about a mask without reading it, and what was computed from it alone: kept and dropped with it.
 
 A mask that is True everywhere is, on the CPU, a view of one byte, which ``all_true`` gives.  Of a mask that was taken
 in it is noted how many entries are valid, in all and at least in the slices along each dimension, so that ``any`` along

@@ -1,4 +1,4 @@
-"""Whether two masks are one memory: static facts, for which no value is compared."""
+"""Whether two masks share memory: static facts, for which no value is compared."""
 
 import torch
 from torch import Tensor

@@ -1,4 +1,4 @@
-"""How a mask lies in memory: in the order of its data, because whatever walks along both reads both as they lie."""
+"""How a mask lies in memory: in the order of its data, because code that reads both reads them in memory order."""
 
 from torch import Tensor
 

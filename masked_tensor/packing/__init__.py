@@ -1,4 +1,4 @@
-"""Packed batches: what is stored is valid; what is not is masked.
+"""Packed batches: stored entries are valid; all others are masked.
 
 A padded batch ``(B, T, ...)`` is stored as the tokens of its grid ``(B, T)`` that hold anything valid.  ``Grid`` says
 which those are, ``Packed`` holds their values, and an *order* says how the logical dimensions of the tensor are made of

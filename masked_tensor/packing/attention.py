@@ -1,4 +1,4 @@
-"""Attention on packed batches: sequences of one length that lie side by side are one call of the fused kernel.
+"""Attention on packed batches: adjacent sequences of one length are one call of the fused kernel.
 
 There is no padding anywhere, so nothing is computed for it and no mask is made of it: a key that is stored is valid,
 and one that is not takes no part.  Masks of the user and learned biases are cut per call.  A query that sees nothing is

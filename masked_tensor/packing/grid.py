@@ -1,4 +1,4 @@
-"""``Grid``: which places of a grid ``(B, T)`` are stored, and what follows from that.
+"""``Grid``: which places of a grid ``(B, T)`` are stored, and everything derived from that.
 
 Nothing here depends on the features, so one ``Grid`` serves every tensor of a model's step and is shared by identity.
 Facts are worked out when they are first asked for, once.

@@ -1,4 +1,4 @@
-"""Joins: along features, of tensors on the same tokens; over time, which gives a longer grid; and of batches.
+"""Joins: along features, of tensors on the same tokens; over time, which makes the grid longer; and of batches.
 
 Along features a plain part would be valid beyond the tokens: no rule.
 """

@@ -1,4 +1,4 @@
-"""What a kind of op makes of the lengths of a batch: they stay, they follow the sequences, or they are lost.
+"""What each kind of op does with the lengths of a batch: they stay, follow the sequences, or are lost.
 
 ``lengths_table`` says of which kind each op is.
 """

@@ -1,4 +1,4 @@
-"""Of each op of the table, and of each functional form, what it makes of lengths: a new one is said here.
+"""What each op of the table, and each functional form, does with lengths; new ones are declared here.
 
 What is not said loses them: then who asks for lengths is told so (``Grid.complete`` is None).  Packed rules whose
 result is packed need no such word: it serves where the ordinary rule runs in their place.

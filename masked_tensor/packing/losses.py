@@ -1,4 +1,4 @@
-"""Losses over what is stored: an elementwise loss of aligned values, cross entropy of class logits."""
+"""Losses over the stored entries: an elementwise loss of aligned values, cross entropy of class logits."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Stored steps that are missing: they exist, and something of them is masked.
+"""Stored steps that are missing: they exist, but some of their entries are masked.
 
 A rule for whole tokens is given those that are valid, and what it makes of them lies in their places again.  Where a
 token is masked in part, or places count, the ordinary rule runs on the padded tensors, and its result is packed again.

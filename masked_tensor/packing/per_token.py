@@ -1,4 +1,4 @@
-"""Ops along features: the tokens are a batch of their own, so the plain op runs on what is stored."""
+"""Ops along features: the tokens form a batch, so the plain op runs on the stored values."""
 
 from collections.abc import Sequence
 from typing import Any

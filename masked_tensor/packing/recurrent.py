@@ -1,4 +1,4 @@
-"""Recurrent nets over packed batches: the sequences step by step, the longest first, and no step that is not there."""
+"""Recurrent nets over packed batches: the sequences step by step, the longest first, with no padded step."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Stored tokens of which some are masked, brought into an order that attention takes where no value may be looked at.
+"""Stored tokens, some of them masked, in an order that attention accepts where no value may be read.
 
 Valid tokens come first, sequence by sequence.  Behind them the masked ones are sequences of their own, so that no size
 depends on how many there are: as zeros they give zeros, and gradients of zero.

@@ -1,4 +1,4 @@
-"""Views: a new order over the same stored values.  Only a cut through a dimension of the grid has no rule."""
+"""Views: a new order over the same stored values.  Only slicing a dimension of the grid has no rule."""
 
 from collections.abc import Sequence
 from math import prod

@@ -1,4 +1,4 @@
-"""What is put into torch when the first masked tensor of the process is made: plain tensors alone do not pay for it."""
+"""What is installed in torch when the first masked tensor of the process is made: plain tensors do not pay for it."""
 
 from collections.abc import Callable
 from threading import RLock

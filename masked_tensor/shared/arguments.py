@@ -1,4 +1,4 @@
-"""Which argument is wrong, where a call failed inside with words of Python or torch that name none.
+"""Which argument is wrong, where a call failed with an error of Python or torch that names none.
 
 Nothing is looked at before: a call that succeeds costs what it did.
 """

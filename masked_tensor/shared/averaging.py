@@ -1,4 +1,4 @@
-"""Averaging: what a loss makes of its entries; a mean divides by the number, or the summed weights, of the valid ones.
+"""Averaging: how a loss reduces its entries; a mean divides by the number, or the summed weights, of the valid ones.
 
 The numerator and what it is divided by are separate functions, so that they add up over micro-batches and ranks.
 """

@@ -1,4 +1,4 @@
-"""Matrices with masked entries, one per entry of a batch: which can be used, and what stands in for those that cannot.
+"""Matrices with masked entries, one per entry of a batch: which can be used, and what replaces those that cannot.
 
 A matrix is *usable* if it is whole, or if its rows and columns are masked alike: the matrix of a set of which some
 members are missing, such as a kernel matrix over a padded batch.  On the missing rows and columns the identity (or what

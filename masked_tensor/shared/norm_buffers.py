@@ -1,4 +1,4 @@
-"""Running statistics: buffers that move towards the statistics of each batch, where it has any."""
+"""Running statistics: buffers updated with the statistics of each batch, where it has any."""
 
 from collections.abc import Callable
 from typing import Any

@@ -26,7 +26,7 @@ def select_median(data: Tensor, dim: int | None, keepdim: bool, skip_nan: bool) 
 def quantile_rank(
     share: Tensor | float, numbers: Tensor, nans: Tensor | None = None, alphap: float = 1.0, betap: float = 1.0
 ) -> Tensor:
-    """The position of a quantile among sorted numbers, counted from 0, or that of a NaN among them.
+    """The position of a quantile among sorted numbers, counted from 0, or the position of a NaN among them.
 
     These are the plotting positions of scipy.stats.mstats.mquantiles: the k-th of n entries is the ``(k - alphap) / (n
     + 1 - alphap - betap)`` quantile. With ``alphap = betap = 1``, the position is ``share * (n - 1)``.

@@ -1,4 +1,4 @@
-"""Inside of ``strict()``: what ``x.new_ones(n)`` and ``x.new_full`` made of a masked tensor is not to be counted.
+"""Inside of ``strict()``: results of ``x.new_ones(n)`` and ``x.new_full`` of a masked tensor must not be counted.
 
 It is valid everywhere, also where ``x`` is masked, so a number of entries that is made of it is too large.  Such a
 tensor is known by the memory of its mask, which views, conversions and products with numbers share with it.  A rule

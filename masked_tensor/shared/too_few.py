@@ -1,4 +1,4 @@
-"""Results of too few valid entries: how many are needed, and what a plain result of fewer is."""
+"""Results of too few valid entries: how many are needed, and the plain result of fewer."""
 
 import math
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The families on stored values: the cost is in what is stored, and nothing becomes dense; no op is known by name.
+"""The families on stored values: cost grows with the stored entries, and nothing becomes dense; no op is known by name.
 
 The six constructions of ``input_mask``
 ---------------------------------------

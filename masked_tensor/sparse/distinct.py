@@ -1,4 +1,4 @@
-"""Equal values in sparse tensors, and how often they occur: the valid zeros that nobody stores are only counted."""
+"""Equal values in sparse tensors, and how often they occur: the valid zeros that are not stored are only counted."""
 
 from collections.abc import Sequence
 

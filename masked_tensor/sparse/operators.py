@@ -1,4 +1,4 @@
-"""Reductions, softmax and scans of pairs with sparse data, with the signatures of the operators: what rows name."""
+"""Reductions, softmax and scans of pairs with sparse data, with the signatures of the operators."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

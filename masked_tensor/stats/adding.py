@@ -1,4 +1,4 @@
-"""What a batch, or another state, brings to running statistics, checked before anything changes; see state.py."""
+"""What a batch, or another state, adds to running statistics, checked before anything changes; see state.py."""
 
 import warnings
 from typing import Any

@@ -1,4 +1,4 @@
-"""What is given to running statistics, as the columns of their state."""
+"""The inputs of running statistics, as the columns of their state."""
 
 import warnings
 from collections.abc import Sequence

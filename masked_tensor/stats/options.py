@@ -1,4 +1,4 @@
-"""What running statistics are of: their options, edges and columns, compared before states are put together.
+"""What running statistics describe: their options, edges and columns, compared before states are merged.
 
 Names of columns and edges are compared by digests that a float64 holds exactly, so that they are buffers like the rest
 of a state: whatever saves, sends and loads tensors keeps them.

@@ -1,4 +1,4 @@
-"""The parts of a ``mean_over``: what one is, and what is asked of its losses, its gradients and the optimizer."""
+"""The parts of a ``mean_over``: what one is, and what is required of its losses, its gradients and the optimizer."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Packed and back: a representation, never a value.  ``x.packed()`` stores of a padded batch only what is valid."""
+"""Packed and back: a representation, never a value.  ``x.packed()`` stores only the valid steps of a padded batch."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""What may be given as data and as a mask, and the errors for what may not."""
+"""What is accepted as data and as a mask, and the errors for everything else."""
 
 from collections.abc import Callable
 from functools import partial

@@ -1,4 +1,4 @@
-"""Lists, nested as deep as one likes: None and its like are masked, and what is too short is padded.
+"""Lists, nested to any depth: None and the like are masked, and lists that are too short are padded.
 
 A list may hold numbers, or arrays and tensors of any kind that :func:`given.pair` takes.
 """

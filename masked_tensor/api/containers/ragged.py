@@ -1,4 +1,4 @@
-"""Sequences of different length become one padded batch: the one place where that is done.
+"""Sequences of different lengths become one padded batch: the one place where this is done.
 
 Sequences are stacked along a new first dimension, and every other dimension is as long as the longest.
 """

@@ -1,4 +1,4 @@
-"""Data in batches, on a disk or still to be computed, are not a tensor: the error says the line to write."""
+"""Data in batches, on disk or still to be computed, are not a tensor: the error names the line to write."""
 
 import builtins
 from collections.abc import Iterator, Mapping

@@ -1,1 +1,1 @@
-"""Copies of a tensor: in this process, in a pickle, on the way to another process, and of masks that were taken in."""
+"""Copies of a tensor: in this process, in a pickle, on the way to another process, and of masks passed by the user."""

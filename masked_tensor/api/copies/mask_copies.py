@@ -1,4 +1,4 @@
-"""The copies of the masks that were taken in: one for all tensors that are made with the same mask.
+"""The copies of masks passed by the user: one for all tensors that are made with the same mask.
 
 A mask is copied when it is taken in, because its owner may write into it.  Tensors that are made with one mask should
 share the copy, as results share their operands' masks: the AND of a mask with itself is no work then, and the memory is

@@ -1,1 +1,1 @@
-"""What is shown of a tensor or of an op: text, notebook tables, pictures, and what an op means."""
+"""What is shown for a tensor or an op: text, notebook tables, pictures, and what an op means."""

@@ -1,4 +1,4 @@
-"""What a user calls an operator, and which operators of the dispatcher that is.
+"""Users' names of operators, and the dispatcher's operators that they stand for.
 
 ``torch.einsum``, ``nn.Conv1d``, ``F.mse_loss``, ``"x.sum"``, ``"@"``: a function of torch's own in Python is read for
 the operators that its code names, a module for those of its ``forward``.

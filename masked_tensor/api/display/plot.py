@@ -1,4 +1,4 @@
-"""Pictures of what is missing, and of what is there; drawing needs matplotlib."""
+"""Pictures of missing and valid entries; drawing needs matplotlib."""
 
 from collections.abc import Sequence
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""What torch's data-parallel wrappers cannot hold is refused when they are made: they work on memory, past a mask."""
+"""Masked parameters are refused when torch's data-parallel wrappers are made: these work on memory, past a mask."""
 
 import gc
 from collections.abc import Callable, Iterable

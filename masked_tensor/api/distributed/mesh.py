@@ -1,4 +1,4 @@
-"""Masked tensors over a device mesh: what is outside is the mask, and data and mask inside are DTensors alike.
+"""Masked tensors over a device mesh: the masked tensor is outside, and its data and mask are DTensors placed alike.
 
 So torch's own distributed engine places, moves and differentiates the parts, and a mean over a mesh divides by what is
 valid on all of it.  Where torch would put a masked tensor *into* a DTensor (``distribute_tensor``,

@@ -1,4 +1,4 @@
-"""Attention while a module is flat: what torch's functions are asked for over N tokens is kept within each sequence.
+"""Attention while a module is flat: calls of torch's functions over N tokens stay within each sequence.
 
 A torch function mode sees every call of torch while the module runs, by whatever name the module knows the function,
 and again when a checkpoint runs a part of it during the backward pass.

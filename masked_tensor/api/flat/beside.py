@@ -1,4 +1,4 @@
-"""Inputs beside the batch that do not fit it, and what is said of them."""
+"""Inputs beside the batch that do not fit it, and the messages about them."""
 
 import inspect
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""One call of a module on flat tokens: what it is told beside them, and what is in force while it runs."""
+"""One call of a module on flat tokens: what it receives beside them, and what is in force while it runs."""
 
 import sys
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What code reads of a row of steps by their place, ``x[:, 0]``, ``x[:, -1]`` and ``argmax``: that of each sequence."""
+"""Reads of steps by position, ``x[:, 0]``, ``x[:, -1]`` and ``argmax``: the step of each sequence."""
 
 import inspect
 from typing import Any

@@ -1,4 +1,4 @@
-"""Flat tokens as a plain padded batch, and back: what a part of a model is given that sees each sequence apart."""
+"""Flat tokens as a plain padded batch, and back: the input of parts of a model that see each sequence apart."""
 
 from typing import Any
 

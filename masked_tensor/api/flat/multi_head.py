@@ -1,4 +1,4 @@
-"""torch's attention of many heads over flat tokens, as ``nn.MultiheadAttention`` and encoder layers call it.
+"""torch's multi-head attention over flat tokens, as ``nn.MultiheadAttention`` and encoder layers call it.
 
 While a torch function mode looks at a call it does not see what the call calls: torch's own would attend by itself.
 """

@@ -1,4 +1,4 @@
-"""Parts of a model that see each sequence apart: submodules with attention of their own, which asks no function for it.
+"""Parts of a model that see each sequence apart: submodules that compute attention without calling a function for it.
 
 Such a part is run on a plain padded batch, with the model's own masks and biases cut to each sequence, while all else
 stays flat.  Which submodules these are, and which dimensions of their arguments are tokens, two runs over two numbers

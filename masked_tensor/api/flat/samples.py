@@ -1,4 +1,4 @@
-"""What the check of a flat module draws: two short sequences like what was given; what it compares of outputs."""
+"""What the check of a flat module draws: two short sequences like the input; and which parts of outputs it compares."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Models of transformers: an attention function of this package, asked for while the model runs on flat tokens."""
+"""Models of the transformers library: this package's attention function, used while the model runs on flat tokens."""
 
 import inspect
 import sys

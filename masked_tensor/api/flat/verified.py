@@ -1,4 +1,4 @@
-"""Whether a module was verified: once for each kind of call, of what it is given there or of tokens that are drawn."""
+"""Whether a module was verified: once for each kind of call, with its own inputs or with drawn tokens."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -1,1 +1,1 @@
-"""Conversions from masked tensors to plain data; there are no other ways."""
+"""Conversions from masked tensors to plain data; there are no others."""

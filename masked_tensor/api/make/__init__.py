@@ -1,1 +1,1 @@
-"""Creating masked tensors: from data and a mask, from values that stand for missing, by factories of torch."""
+"""Creating masked tensors: from data and a mask, from values that stand for missing, by torch's factories."""

@@ -1,4 +1,4 @@
-"""Makes a masked tensor of data and a mask, or of data whose NaN, a value or a condition is the mask.
+"""Makes a masked tensor from data and a mask, or from data masked by NaN, a value or a condition.
 
 ``masked_tensor`` copies and makes a leaf; ``as_masked_tensor`` wraps; everything else keeps the graph of a tensor it is
 given, and zeroes what it masks out.  Only here are values looked at, to refuse what cannot be meant.

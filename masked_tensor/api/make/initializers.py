@@ -1,4 +1,4 @@
-"""The functions of ``torch.nn.init`` keep the mask, also those that copy a matrix or write at places of the tensor."""
+"""The functions of ``torch.nn.init`` keep the mask, even those that copy a matrix or write at positions in it."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""What ``vmap`` lacks: composite ops whose masked meaning is more than that of their parts, and values as integers.
+"""What ``vmap`` lacks: composite ops that mean more under a mask than their parts do, and values as integers.
 
 Under ``vmap`` torch takes a composite op apart before a rule can see it: a weighted mean would be a sum divided by the
 full size, a covariance a product of matrices.  A kernel at torch's own batching key runs the rule once for each entry

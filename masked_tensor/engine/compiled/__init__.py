@@ -1,1 +1,1 @@
-"""What a compiled graph takes of a masked tensor, and what its entry in a cache depends on."""
+"""What a compiled graph takes from a masked tensor, and what its cache entry depends on."""

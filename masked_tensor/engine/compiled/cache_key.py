@@ -1,4 +1,4 @@
-"""What a compiled graph depends on beside its inputs: the package's code, the rules of users, the meanings in force.
+"""What a compiled graph depends on besides its inputs: the package's code, users' rules, the meanings in force.
 
 A graph that was cached, on disk or in memory, when one of them was another is not reused.
 """

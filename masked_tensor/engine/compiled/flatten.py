@@ -1,4 +1,4 @@
-"""A masked tensor taken apart and put together: what a compiled graph is given of it, and what it returns.
+"""A masked tensor taken apart and put together: the inputs and outputs of a compiled graph.
 
 Of a strided tensor that is data and the bytes of its mask.  Of a packed one it is the values and the places of its
 rows, the bytes of the mask of those values, and how its dimensions are made of grid and features; the grid itself is

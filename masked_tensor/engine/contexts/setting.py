@@ -1,4 +1,4 @@
-"""Settings: the one kind of context manager that every choice of this package is made of.
+"""Settings: the one kind of context manager behind every choice in this package.
 
 A setting is in force from when it is entered until it is left.  ``with`` blocks may overlap, as those of coroutines and
 generators do: leaving ends the use that this object began, and what was entered last and not left holds.  A task or a

@@ -1,1 +1,1 @@
-"""``torch.func`` and forward mode: inside of a transform a masked tensor is made of what the transform wraps."""
+"""``torch.func`` and forward mode: inside a transform, a masked tensor consists of what the transform wraps."""

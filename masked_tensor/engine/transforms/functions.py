@@ -1,4 +1,4 @@
-"""What torch's transforms do with a masked tensor: the functions through which they take tensors in and give them out.
+"""What torch's transforms do with a masked tensor: the functions through which they accept and return tensors.
 
 Each is made of torch's own, which everything that is not masked goes to; while Dynamo compiles, so do masked tensors:
 ``vmap`` works there (vmap.py), and what differentiates is refused.

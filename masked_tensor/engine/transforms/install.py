@@ -1,4 +1,4 @@
-"""What is put into torch for its transforms when the first masked tensor of the process is made."""
+"""What is installed in torch for its transforms when the first masked tensor of the process is made."""
 
 import warnings
 

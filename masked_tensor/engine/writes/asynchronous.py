@@ -1,4 +1,4 @@
-"""Calls whose results arrive later: a collective writes into the tensors that it was given once it is waited for."""
+"""Calls whose results arrive later: a collective writes into its tensors once it is waited for."""
 
 from collections.abc import Callable
 from typing import Any

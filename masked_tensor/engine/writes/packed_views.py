@@ -1,4 +1,4 @@
-"""Writes that reach further than one packed tensor: a packed tensor and its views are *unpacked* before the first.
+"""Writes that reach beyond one packed tensor: a packed tensor and its views are *unpacked* before the first.
 
 Packed values are never written, so views of a packed tensor need to share no memory as long as all of them are only
 read.  Before a write that others would have to see, they become views of one padded memory, in one alias family; from

@@ -1,4 +1,4 @@
-"""Writes that autograd records: the target takes a new history, and so does the base that it is a view of.
+"""Writes that autograd records: the target gets a new history, and so does the base of a view.
 
 What the base remembers of a write through a view is the part that was written; a loop that fills row after row keeps no
 copy of the rest.

@@ -1,4 +1,4 @@
-"""``x[key] = value`` where nothing is tracked: straight into the memory of the family, at the cost of what is written.
+"""``x[key] = value`` where nothing is tracked: straight into the family's memory, at the cost of the written entries.
 
 A loop that fills rows is everyday code; a view and an op for each row would cost many times the write itself.
 """

@@ -1,4 +1,4 @@
-"""Functional cross entropy and negative log likelihood; keywords as in elementwise.py."""
+"""Functional cross entropy and negative log likelihood, with the keywords of the elementwise losses."""
 
 from torch import Tensor
 

@@ -1,4 +1,4 @@
-"""Functional likelihoods and divergences, entry by entry; keywords as in elementwise.py."""
+"""Functional likelihoods and divergences, entry by entry, with the keywords of the elementwise losses."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""Functional margin and distance losses; keywords as in elementwise.py."""
+"""Functional margin and distance losses, with the keywords of the elementwise losses."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Losses of torch that divide by a size, or by the sum of all weights: a masked tensor gets the functional form."""
+"""Torch's losses that divide by a size, or by the sum of all weights: a masked tensor gets the functional form."""
 
 import warnings
 from collections.abc import Callable

@@ -76,7 +76,7 @@ def unique_consecutive(
     *,
     mask: Tensor | None = None,
 ) -> Tensor | tuple[Tensor, ...]:
-    """The valid entries in order, without repetitions of the entry before; with ``dim``, slices as in :func:`unique`.
+    """The valid entries in order, without consecutive repeats; with ``dim``, slices as in :func:`unique`.
 
     A sparse ``input`` has a strided result, in which valid entries between two stored ones form a run of zeros.
 

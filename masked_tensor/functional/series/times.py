@@ -1,4 +1,4 @@
-"""The times of ``index=``: what may be given as such, and that they come in order.
+"""The times of ``index=``: which types are accepted, and the check that they are in order.
 
 Of a masked tensor, as ``from_sequences`` makes it of sequences of times, what is masked is the time of no step.
 """

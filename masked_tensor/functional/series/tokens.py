@@ -1,4 +1,4 @@
-"""Sequences of a packed batch as stretches of its tokens: what goes along time looks at each alone."""
+"""Sequences of a packed batch as stretches of its tokens: a function along time sees each one alone."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Attention over runs of which some weights are dropped: what is kept is drawn from a seed, and again backward."""
+"""Attention over runs with dropout of weights: the kept ones are drawn from a seed, and drawn again in backward."""
 
 from collections.abc import Sequence
 from typing import Any

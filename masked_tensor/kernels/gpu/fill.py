@@ -1,4 +1,4 @@
-"""Fills: a constant where an entry is masked, whatever lies there: it is not read, and no tensor holds the constant.
+"""Fills: a constant where an entry is masked; its data is not read, and no tensor holds the constant.
 
 In place what is valid is neither read nor written.
 

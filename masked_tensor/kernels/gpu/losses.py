@@ -1,4 +1,4 @@
-"""Losses by the element, with the number of the entries that count, in one pass over the operands.
+"""Elementwise losses, with the number of the entries that count, in one pass over the operands.
 
 Programs add up in turn, and one more adds up the programs in order.  The gradient of every operand that wants one is
 written in one pass.  ``"bce"`` does not check the range of its input, which torch's kernel does on a GPU by a crash.

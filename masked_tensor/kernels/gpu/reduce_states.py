@@ -1,4 +1,4 @@
-"""What a reduction keeps while it goes: one or two numbers a lane, and how they are joined.
+"""What a reduction keeps while it runs: one or two numbers a lane, and how they are joined.
 
 ====================  ===========================================  ========================
 ops                   the first                                    the second

@@ -1,4 +1,4 @@
-"""Puts the kernels and fills where they are asked for, where Triton and the compiler that it needs are there."""
+"""Registers the kernels and fills, if Triton and the compiler that it needs are there."""
 
 from dataclasses import replace
 

@@ -1,1 +1,1 @@
-"""Rows of a padded batch: where they begin and end, what exists of them, their gaps, and their steps gathered."""
+"""Rows of a padded batch: where they begin and end, which steps exist, their gaps, and their gathered steps."""

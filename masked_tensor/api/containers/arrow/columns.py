@@ -1,4 +1,4 @@
-"""A column of numbers, or a table of them: each value is copied once, from where it is to where it stays.
+"""A column of numbers, or a table of them: each value is copied once, from its source to its final place.
 
 A table becomes ``(rows, columns)``, and lies in memory as it did: column after column.  Nulls become 0.
 """

@@ -1,4 +1,4 @@
-"""Columns that are handed out: a type, the memory it is in, and the columns that it consists of."""
+"""Exported columns: a type, its memory, and the columns that it consists of."""
 
 from collections.abc import Sequence
 
