@@ -85,7 +85,7 @@ def conditions(indices: Sequence[Index]) -> list[Tensor | None] | None:
 
 
 def add_at(x: Pair | Tensor, mask: Pair | Tensor, indices: Sequence[Index], values: Pair | Tensor) -> Pair:
-    """``_unsafe_masked_index_put_accumulate``: ``x[indices] += values``, with 0 where ``mask`` is False."""
+    """``_unsafe_masked_index_put_accumulate``: ``x[indices] += values``, adding 0 where ``mask`` is False."""
     x = pair.as_pair(x)
     if x.data.numel() == 0:  # there is no place to add to
         return Pair(x.data.clone(), x.mask, x.payload)

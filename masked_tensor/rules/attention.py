@@ -1,7 +1,7 @@
 """Attention: a masked key or value has weight exactly 0, and the row of a masked query is masked.
 
 Keys that are masked as a whole (padding) reach torch's fused kernels as a compact bool mask ``(B, 1, 1, S)``; causal
-and user masks are AND-ed with it, an additive -inf hides a key just as False in a bool mask does.  A query that sees
+and user masks are AND-ed with it; an additive -inf hides a key just as False in a bool mask does.  A query that sees
 nothing is masked, with zero gradient.  Entries masked one by one follow the matrix product: a key is seen if its score
 has at least one valid pair and its value at least one valid entry; an output is valid if a seen value is.
 """

@@ -69,7 +69,7 @@ def _blocks(op: OpOverload, outputs: Any, inputs: Any) -> tuple[Callable[[Pair],
 
 
 def move_tensors(op: OpOverload, outputs: Any, *args: Any) -> PendingWrite:
-    """broadcast, all_gather, scatter, gather, all_to_all, recv: into tensors that are all masked."""
+    """broadcast, all_gather, scatter, gather, all_to_all, recv: into masked tensors only."""
     out, given = _blocks(op, outputs, args[0])
     names = [a.name for a in schema(op).arguments][1:]
     source = "broadcast" in schema(op).name and args[names.index("root_rank")] == _group(args, names).rank()

@@ -1,6 +1,6 @@
 """Covariance and correlation of two variables: over the observations at which both are valid.
 
-A result is masked if its observations are no more than the correction, which leaves nothing to divide by.  An input
+A result with no more observations than the correction is masked, because nothing is left to divide by.  An input
 without observations has no masked entries, so the result is NaN, as in the plain op.
 """
 

@@ -1,7 +1,7 @@
 """Distances between rows: over the coordinates at which both points are valid; masked if there are none.
 
 Between many rows, Euclidean distances are computed by matrix products, as in torch's own ``cdist``.  These round, which
-loses precision for rows that are far from the origin and close to each other.  ``compute_mode`` chooses, as in torch.
+loses precision for rows that are far from the origin and close to each other.  ``compute_mode`` chooses.
 """
 
 from math import prod

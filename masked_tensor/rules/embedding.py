@@ -1,4 +1,4 @@
-"""Embedding: a masked id has a masked row, and a bag skips it; its data is never used and no row gets its gradient.
+"""Embedding: a masked id has a masked row, and a bag skips it; its value is never used and no row gets its gradient.
 
 A masked id is replaced by one that is safe to look up: the padding index if there is one (torch gives it no gradient),
 else 0, whose gradient then gains an exact zero.  Where an explicit zero would still be seen (a sparse gradient, a

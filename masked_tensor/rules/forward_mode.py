@@ -38,7 +38,7 @@ def add_batch_dim(x: Pair, dim: int, level: int) -> Tensor:
 
 
 def remove_batch_dim(x: Pair, level: int, size: int, dim: int) -> Pair:
-    """Makes it a dimension of the returned gradients again."""
+    """Turns the batch dimension of the returned gradients into an ordinary one."""
     data = torch._remove_batch_dim(x.data, level, size, dim)
     return Pair(data, masks.expand_to(x.mask.unsqueeze(dim), data.shape), x.payload)
 

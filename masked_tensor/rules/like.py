@@ -65,7 +65,7 @@ def new(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Pair:
 
 
 def new_counts(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Pair:
-    """``new_ones`` and ``new_full``: the same; inside of ``strict()`` they are not to be counted."""
+    """``new_ones`` and ``new_full``: the same; inside ``strict()``, they must not be counted."""
     result = new(op, x, *args, **kwargs)
     if current() is not DEFAULT:
         result = Pair(result.data, masks.forget_facts(result.mask), result.payload)  # known by the memory of its mask

@@ -80,7 +80,7 @@ def rank(op: OpOverload, x: Operand, *tolerance: Any, **named: Any) -> Pair:
 
 
 def eigh(op: OpOverload, x: Pair, UPLO: str = "L", compute_v: bool = True) -> tuple[Pair, Pair]:
-    """Eigenvalues of each set in ascending order, then masked ones; eigenvectors likewise, valid at members."""
+    """Eigenvalues of each set in ascending order, then masked ones; eigenvectors in that order, valid at members."""
     if x.data.dim() < 2 or x.data.shape[-1] != x.data.shape[-2]:
         op(x.data, UPLO, compute_v)  # raises
     members = matrices.members(x.mask)

@@ -3,8 +3,8 @@
 (With ``meaning(product="all")``, an output is also masked if the partner of a valid entry is.)
 
 A mask that cannot vary along the contracted dimension (known from its strides) passes through without a product of
-masks: padding ``(B, T, 1)`` stays ``(B, T, 1)`` through Linear.  An addend of the product (a bias, the ``input`` of
-``addmm``) is an ordinary summand: the sum is valid where the product and the summand are.
+masks: padding ``(B, T, 1)`` stays ``(B, T, 1)`` through Linear.  A bias, or the ``input`` of ``addmm``,
+is an ordinary summand: the sum is valid where the product and the summand are.
 """
 
 import math
@@ -175,7 +175,7 @@ def _mask_outside(a: Pair, b: Pair, end: Tensor) -> tuple[Pair, Pair]:
 
 
 def multilinear(op: OpOverload, *arguments: Any) -> Pair:
-    """_trilinear, and any sum of products: an output is valid iff all factors of at least one product are."""
+    """_trilinear, and any sum of products: an output is valid iff at least one product has only valid factors."""
     data = op(*(zero_masked(x) if type(x) is Pair else x for x in arguments))
     with masks.no_autocast(data.device), torch.no_grad():
         factors = [pair.as_pair(x).mask.float() if isinstance(x, Pair | Tensor) else x for x in arguments]

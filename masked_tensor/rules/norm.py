@@ -1,4 +1,4 @@
-"""Norms over the valid entries: masked-out data is replaced by 0, or by inf where a 0 would change a negative order.
+"""Norms over the valid entries: masked-out data is replaced by 0, or by inf if the order is negative.
 
 A result is valid iff at least one entry of its slice is; ``dist`` is the norm of the difference, over the valid pairs.
 """

@@ -1,6 +1,6 @@
 """Elementwise: the result is valid where every masked operand is valid.
 
-The op runs on the data as it is; NaN or inf computed at a valid place stays valid.  Where the local derivative depends
+The op runs on the data as it is; NaN or inf computed at a valid entry stays valid.  Where the local derivative depends
 on the masked-out data, every operand's gradient is guarded with the result's mask, plain operands included.
 """
 

@@ -34,7 +34,7 @@ def quotient(op: Callable[..., Any], x: Any, other: Any, **keywords: Any) -> Any
 
 
 def divide(op: Callable[..., Any], x: Any, other: Any, **keywords: Any) -> Any:
-    """Quotients and remainders: integers are divided by 1 under the result's mask, where a 0 would raise."""
+    """Quotients and remainders: integers are divided by 1 where the result is masked, as a 0 would raise."""
     if type(x) is Pair and type(other) is int and other == -1:  # torch ends the process at the least integer
         x = Pair(zero_masked(x), x.mask, Payload.ZERO)
     values = [v.data if type(v) is Pair else v for v in (x, other)]

@@ -26,7 +26,7 @@ def dropout(x: Pair, p: float, train: bool, *, op: Any, keeps_zero: bool = True)
 
 
 def native_dropout(x: Pair, p: float, train: bool | None) -> tuple[Pair, Pair]:
-    """The result and what was kept."""
+    """The result, and which entries were kept."""
     data, kept = torch.native_dropout(x.data, p, train)
     return Pair(data, x.mask, x.payload), Pair(kept, x.mask)
 

@@ -133,7 +133,7 @@ def _logical(name: str, formula: Callable[..., Tensor], x: Pair, dim: Dim, keepd
 
 
 def count_nonzero(x: Pair, dim: Dim = None) -> Pair:
-    """The number of valid entries that are not 0: a count, so it is 0 and valid where nothing is valid."""
+    """The number of valid entries that are not 0: a count, so 0, not masked, where nothing is valid."""
     if strict_counts.KNOWN:
         strict_counts.refuse("count_nonzero", x)
     data = x.data.detach() if x.data.requires_grad else x.data

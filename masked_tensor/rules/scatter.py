@@ -1,7 +1,7 @@
 """Scattered accumulation: a masked index or source entry contributes nothing, and neither does a masked destination.
 
 A result is valid iff its destination or at least one contribution is.  ``scatter`` without a reduction assigns: a
-masked index writes nothing, and a masked source masks.  Writes that must not happen go to a slot past the end.
+masked index writes nothing, and a masked source masks its target.  Writes that must not happen go to an extra slot.
 """
 
 from collections.abc import Sequence

@@ -89,7 +89,7 @@ def reshape(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Pair:
 
 
 def reinterpret(op: OpOverload, x: Pair, dtype: torch.dtype) -> Pair:
-    """``x.view(dtype)``: the parts of an element share its validity; an element is valid if all its parts are."""
+    """``x.view(dtype)``: the parts of an element share its validity; a larger one is valid if all its parts are."""
     data, old, new = op(x.data, dtype), x.data.dtype.itemsize, dtype.itemsize
     if new < old:
         parts = x.mask.unsqueeze(-1).expand(*x.mask.shape, old // new)

@@ -16,13 +16,13 @@ from .pointwise import always_keeps_zero, elementwise_ops, guard_operands, run_e
 
 
 def polygamma(n: Any, x: Any) -> Any:
-    """``polygamma(n, x)``; the in-place variant alone has its arguments the other way round."""
+    """``polygamma(n, x)``; only the in-place variant accepts its arguments in the reverse order."""
     n, x = (x, n) if type(n) is Pair else (n, x)
     return run_elementwise(torch.ops.aten.polygamma.default, n, x)
 
 
 def vander(x: Pair, N: int | None = None, increasing: bool = False) -> Pair:
-    """``torch.vander``: a row of powers of each entry; a masked entry to the power 0 is 1, as in ``linalg.vander``."""
+    """``torch.vander``: a row of powers for each entry; a masked entry to the power 0 is 1, as in ``linalg.vander``."""
     made = torch.vander(x.data.detach(), N, increasing)  # torch's checks and dtype; it has no derivative
     powers = torch.linalg.vander(guard_operands([x.data.to(made.dtype)], x.mask)[0], N=max(made.shape[1], 2))
     mask = x.mask.unsqueeze(-1) | (torch.arange(powers.shape[1], device=x.mask.device) == 0)
