@@ -42,7 +42,7 @@ TUTORIALS = ["16", "01", "02", "08", "12", "07", "03", "05", "04", "10"]  # thos
 
 
 class AsNeeded:
-    """Sorts the gallery: the order in which people need the tutorials is not that in which they were written."""
+    """Sorts the gallery in the order in which people need the tutorials."""
 
     def __init__(self, folder: str) -> None:
         del folder
@@ -74,7 +74,7 @@ def thumbnail(path: Path) -> None:
 
 
 def evidence(file: Path) -> str:
-    """What stands beside the benchmarks and tests, with the tables that it names in comments."""
+    """A page that lies beside the benchmarks or tests, with the tables that its comments name."""
     return re.sub(r"<!-- (\S+\.md) -->", lambda found: (file.parent / found[1]).read_text(), file.read_text())
 
 
@@ -114,10 +114,9 @@ def ops() -> str:
         f"All operators with a rule: {len(_all())} entries for {counted} overloads, including in-place and `out=` "
         "variants. `python -m masked_tensor` prints the same list. An operator that is not listed either decomposes "
         "into listed ones, or raises `UnsupportedOpError`, which says what to write instead. "
-        "[The score](scores.md#score-over-torchs-operator-database) says how many of torch's operators pass. "
-        "[What every op means](semantics.md) describes the rules. In parentheses is the "
-        "[sparse rule](sparse_forms.md) of an op. Without one, sparse masked tensors raise `UnsupportedOpError`, "
-        "which names `to_dense()`.",
+        "[The score](scores.md#score-over-torchs-operator-database) counts how many of torch's operators pass. "
+        "[What every op means](semantics.md) describes the rules. The [sparse rule](sparse_forms.md) of an op is in "
+        "parentheses. Without one, sparse masked tensors raise `UnsupportedOpError`, which names `to_dense()`.",
     ]
     for family in FAMILIES:
         if family.OPS:

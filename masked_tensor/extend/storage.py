@@ -66,7 +66,9 @@ def sparse_rule(
     if rule is None:
         return partial(sparse_rule, stored=stored, masked=masked, free=free)
     takes = Takes(tuple(stored), (), tuple(masked), tuple(free))
-    return StorageRule("a rule of its own", lambda _: rule, takes, "a rule of its own, at the cost of what is stored")
+    return StorageRule(
+        "a rule of its own", lambda _: rule, takes, "a rule of its own, at the cost of the stored entries"
+    )
 
 
 @names_arguments

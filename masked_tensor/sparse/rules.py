@@ -131,8 +131,8 @@ def _renumber(number: Tensor, data: Tensor, mask: Tensor) -> Pair:
     return Pair(with_values(number, torch.where(some, data[place], zero)), with_values(number, some & mask[place]))
 
 
-_OWN = "a rule of its own, at the cost of what is stored"
-_VALUES = "the rule itself, entry by entry, on the stored values of the pattern that the operands have in common"
+_OWN = "a rule of its own, at the cost of the stored entries"
+_VALUES = "the rule itself, entry by entry, on the stored values of the operands' common pattern"
 _IN_ORDER = "the rule itself, on the stored values in row-major order"
 _SCAN = "the rule itself, on the stored values of each slice"
 
@@ -140,13 +140,13 @@ on_values = StorageRule("on values", _on_values, None, _VALUES)
 choose = StorageRule(
     "on values", _choose, None, _VALUES
 )  #: the same for a condition and two branches: an entry needs one
-unchanged = StorageRule("as it is", _unchanged, None, "the rule itself, which asks for the layout")
+unchanged = StorageRule("as it is", _unchanged, None, "the rule itself, which handles the layout")
 strided = StorageRule(
-    "strided", _strided, says="the rule itself, which asks for dtype and device: the result is strided"
+    "strided", _strided, says="the rule itself, which uses only dtype and device: the result is strided"
 )
 in_row_order = StorageRule("in order", _in_row_order, says=_IN_ORDER)
 runs = StorageRule("in order", _runs, says=_IN_ORDER)  #: the same for runs of entries, but not of slices
-move_stored = StorageRule("moved", _move, says="torch's own op moves the entries, in the layouts in which it can")
+move_stored = StorageRule("moved", _move, says="torch's own op moves the entries, in the layouts that it supports")
 scan = StorageRule("scan", _scan, says=_SCAN)
 scan_extreme = StorageRule(
     "scan", _scan_extreme, says=_SCAN
