@@ -239,7 +239,7 @@ Shared = History | WrappedHistory | ReturnedHistory
 
 
 class NoAlias:
-    """Of a tensor that shares with nobody: nothing can be kept here."""
+    """The record of a tensor that shares memory with no other: nothing can be kept here."""
 
     __slots__ = ()
     family: Family | None = None  #: set once the tensor has views

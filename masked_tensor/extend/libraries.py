@@ -1,6 +1,6 @@
 """How functions of other libraries that count the entries of a tensor in Python are replaced.
 
-Nothing is imported: a function is replaced as soon as somebody imports its module, or at once.
+Nothing is imported: a function is replaced as soon as its module is imported, or at once.
 """
 
 import warnings

@@ -10,7 +10,7 @@ from .wrapping import Function, call, data_of, which_rows, with_masked
 
 
 def _slots(forward: Function, given: BoundArguments) -> Any:
-    """Of tokens with 0 in the padding, and the mask beside them; tokens of an image lie behind its channels."""
+    """Runs on tokens with 0 in the padding, with the mask; in an image, the tokens follow the channels."""
     x, told = given.arguments["x"], given.arguments["mask"]
     if type(x) is not MaskedTensor:
         return call(forward, given)

@@ -48,7 +48,7 @@ def _quantile(forward: Function, given: BoundArguments) -> Any:
 
 
 def _members(forward: Function, given: BoundArguments) -> Any:
-    """Of the members that are valid, with their groups."""
+    """Runs on the valid members, with their groups."""
     aggregation, x, index, ptr, dim = (given.arguments[k] for k in ("self", "x", "index", "ptr", "dim"))
     if type(x) is not MaskedTensor or not getattr(aggregation, "need_degree", True):  # fused sums need no count
         return call(forward, given)
@@ -59,7 +59,7 @@ def _members(forward: Function, given: BoundArguments) -> Any:
 
 
 def _attention(forward: Function, given: BoundArguments) -> Any:
-    """Of the valid nodes of each graph alone, put back where they stood."""
+    """Runs on the valid nodes of each graph, which are then put back in their places."""
     x, told = given.arguments["x"], given.arguments["mask"]
     if type(x) is not MaskedTensor:
         return call(forward, given)
@@ -74,7 +74,7 @@ def _attention(forward: Function, given: BoundArguments) -> Any:
 
 
 def _norm(forward: Function, given: BoundArguments) -> Any:
-    """Of the valid nodes alone, put back where they stood."""
+    """Runs on the valid nodes, which are then put back in their places."""
     x, batch = given.arguments["x"], given.arguments["batch"]
     if type(x) is not MaskedTensor or (batch is None and given.arguments["self"].__class__.__name__ != "GraphSizeNorm"):
         return call(forward, given)

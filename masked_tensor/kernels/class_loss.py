@@ -56,7 +56,7 @@ def _of_plain_scores(
         return total, *counted(known.mask, None, reduction, total.dtype), each.dtype
 
     def weights() -> Tensor:
-        """Of the samples that count: the loss of scores that are all -1."""
+        """The weights of the samples that count: the loss of scores that are all -1."""
         ones = torch.full((), -1, dtype=x.dtype, device=x.device).expand(x.shape)
         heavy = torch.ops.aten.nll_loss_nd.default(ones, known.data, weight, NONE, ignored)
         summed: Tensor = heavy.detach().sum(dtype=total.dtype)  # torch gives the weights no gradient by it

@@ -4,7 +4,7 @@ import torch
 
 
 def identity(reduction: str, dtype: torch.dtype) -> float:
-    """Of sum, mean, prod, max (amax) and min (amin): of the latter two the least (greatest) value of ``dtype``.
+    """For sum, mean, prod, max (amax) and min (amin); for the last two, the least (greatest) value of ``dtype``.
 
     Valid entries may also have that value.
 

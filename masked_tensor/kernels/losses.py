@@ -21,7 +21,7 @@ Number = Tensor | int | Callable[[], Tensor]
 
 
 def entries(*given: Any) -> Any:
-    """Of ``(*operands, mask)``: each entry by the op, then their sum."""
+    """The loss of ``(*operands, mask)``: each entry by the op, then their sum."""
     *operands, mask, op, names, known, parameters, reduction = given
     if known:
         data = [_zeroed(x, mask, payload) for x, payload in zip(operands, known, strict=True)]

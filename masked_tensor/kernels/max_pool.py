@@ -82,7 +82,7 @@ def _serves(
 
 
 def _pool(data: Tensor, mask: Tensor, options: Sequence[Any], wins: Wins | None) -> Tensor:
-    """The result; who won, along the last dimension first, is added to ``wins``, if somebody asks."""
+    """The result; who won, along the last dimension first, is added to ``wins``, if requested."""
     largest = data if _is_whole(mask, options) else fill_outside(data, mask, -float("inf"))
     for back, k in enumerate(reversed(options[3][0]), 1):
         slices = _slices(largest, data.dim() - back, k)

@@ -64,7 +64,7 @@ def forward(
 
 
 def _sum_of_squares(x: Tensor, dims: tuple[int, ...], wide: Tensor, out: Tensor) -> Tensor:
-    """Of few numbers that lie together in one pass: torch adds up a norm one by one, and rounds each time."""
+    """Few adjacent numbers take one pass: torch adds up a norm one by one, and rounds each time."""
     few = dims[0] == x.dim() - len(dims) and prod([x.shape[d] for d in dims]) <= settings.ONE_BY_ONE
     found: Any = torch.linalg.vector_norm(x, 2, dims, True, out=out).square_() if few else None
     result: Tensor = torch.sum(torch.mul(x, x, out=wide), dims, True, out=out) if found is None else found

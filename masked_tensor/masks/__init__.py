@@ -81,7 +81,7 @@ def note_facts(mask: Tensor) -> None:
 
 
 def forget_facts(mask: Tensor) -> Tensor:
-    """``mask``, or a copy, of which nothing is known: for memory that somebody may write to."""
+    """``mask``, or a copy, about which nothing is known: for memory that others may write to."""
     known.forget(mask)
     return compact(mask).clone().expand(mask.shape) if is_all_valid(mask) else mask
 

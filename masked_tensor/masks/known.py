@@ -27,7 +27,7 @@ _BY_SHAPE: dict[tuple[int, ...], Tensor] = {}  #: views of it by their shape, th
 
 @dataclass(slots=True, eq=False)
 class Known:
-    """What is known of one mask."""
+    """What is known about one mask."""
 
     mask: weakref.ref[Tensor]
     made: dict[Hashable, Any]  #: what was made of it, by what it is, and on a GPU by the stream

@@ -104,7 +104,7 @@ def extreme(call: Call) -> Found:
 
 
 def paired(call: Call) -> Found:
-    """Of two tensors that are broadcast, the dimension ``dim`` goes, or the last."""
+    """Two broadcast tensors lose the dimension ``dim``, or the last."""
     keeps = call.given.get("keepdim", False)
     n = len(call.shape) + (not keeps)
     dim, more = call.given.get("dim", n - 1 if call.given.get("dim") is None else 1) % n, n - len(call.x.order)

@@ -1,4 +1,4 @@
-"""Modules that are not imported yet: one finder in ``sys.meta_path`` says when somebody imports one of them."""
+"""Modules that are not imported yet: one finder in ``sys.meta_path`` reports when one of them is imported."""
 
 import sys
 from collections.abc import Callable
@@ -76,7 +76,7 @@ FINDER = ImportFinder()
 
 
 def when_imported(name: str, act: Act) -> None:
-    """Calls ``act`` with the module ``name``: now if it is there, else as soon as somebody imports it."""
+    """Calls ``act`` with the module ``name``: now if it is there, else as soon as it is imported."""
     if name in sys.modules:
         act(sys.modules[name])
     else:
@@ -84,7 +84,7 @@ def when_imported(name: str, act: Act) -> None:
 
 
 def before_import(name: str, act: Callable[[], object]) -> None:
-    """Calls ``act`` when somebody imports ``name``, before that module is there; now, if it is there already."""
+    """Calls ``act`` when ``name`` is imported, before that module exists; now, if it already exists."""
     if name in sys.modules:
         act()
     else:

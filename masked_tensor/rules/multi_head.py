@@ -35,7 +35,7 @@ class Layer(NamedTuple):
 
 
 def attend_strided(query: Operand, key: Operand, value: Operand, layer: Layer) -> Pair:
-    """Of ``(T, B, C)``, ``(S, B, C)`` and ``(S, B, C)``, whose masks do not vary along C, to ``(T, B, C)``.
+    """From ``(T, B, C)``, ``(S, B, C)`` and ``(S, B, C)``, whose masks are constant along C, to ``(T, B, C)``.
 
     Raises NoRule where keys and values are not masked alike.
     """

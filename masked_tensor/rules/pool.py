@@ -71,7 +71,7 @@ def pool_filled(
 def _max_pool_left(
     op: OpOverload, x: Pair, frame: Sequence[Window], along: Sequence[int], settings: Sequence[Any]
 ) -> Any:
-    """Of rows that are padded on the left: an index is where the value lies in ``x``."""
+    """For rows that are padded on the left: an index is the position of the value in ``x``."""
     dims, sizes, count = len(frame), x.data.shape, windows.counts(frame)
     starts = [left.first_steps(x.mask, dim, dims) for dim in along]
     own = [count(dim, sizes[dim] - start) for dim, start in zip(along, starts, strict=True)]

@@ -57,7 +57,7 @@ def note_features(mask: Any, dims: tuple[int, ...]) -> None:
 
 
 def _features(mask: Tensor) -> tuple[int, ...] | None:
-    """Of a mask that came of a packed tensor."""
+    """The feature dimensions of a mask that comes from a packed tensor."""
     return getattr(mask, "packed_features", None)
 
 

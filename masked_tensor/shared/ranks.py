@@ -36,7 +36,7 @@ def resolve_group(group: Any) -> Group:
 
 
 def own_group(group: Any) -> Group:
-    """A group of the same ranks, with the same timeout, that nobody else uses.
+    """A group of the same ranks, with the same timeout, that nothing else uses.
 
     All processes make that of all ranks, whose name they count alike.  That of some is made by those alone, and its
     name depends on how many groups a process has; where those differ they would wait for each other, and the group

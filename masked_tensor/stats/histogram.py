@@ -31,7 +31,7 @@ def bins_of(x: Tensor, mask: Tensor, weight: Tensor | None, edges: Tensor) -> Te
 
 
 def bracket(edges: Tensor, bins: Tensor, low: Tensor, high: Tensor, q: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Of each column: values between which the quantile lies, and where between them, from 0 to 1.
+    """For each column, the values between which the quantile lies, and where between them, from 0 to 1.
 
     Bins of whole numbers hold as many entries, and the quantile is torch's: entry ``q * (number - 1)``, counted from 0.
     Other bins hold weights, and it is the entry at which their sum reaches ``q * total``.
@@ -54,5 +54,5 @@ def bracket(edges: Tensor, bins: Tensor, low: Tensor, high: Tensor, q: float) ->
 
 
 def _pick(x: Tensor, at: Tensor) -> Tensor:
-    """Of each row of ``x`` the entry at ``at``."""
+    """The entry at ``at`` in each row of ``x``."""
     return x.gather(1, at.unsqueeze(1)).squeeze(1)

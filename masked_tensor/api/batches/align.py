@@ -137,7 +137,7 @@ def _shift_rows(x: Any, dim: int, name: str, lengths: Any, side: str) -> MaskedT
 
 
 def _shift_packed(x: MaskedTensor, dim: int, name: str, lengths: Any, side: str) -> MaskedTensor:
-    """Of a batch whose steps are all stored, they lie as they lie, and it is said anew where."""
+    """If all steps of the batch are stored, they stay in place, and only the grid changes."""
     whole = packed(x, (0, dim), lengths=lengths, padding_side=side) if lengths is not None else x
     p = whole._packed
     if p is None or not p.grid.complete or (p.order[0], p.order[dim]) != ((0,), (1,)):

@@ -24,7 +24,7 @@ MASKED = f"{CELL};background:rgba(128,128,128,0.35);opacity:0.7"
 
 
 def as_html(x: MaskedTensor) -> str:
-    """Of any shape: one table for every index of the dimensions before the last two; what is long is cut."""
+    """The HTML of a tensor of any shape: a table for each index of the leading dimensions; long ones are cut."""
     pair = pair_of(x)
     readable = show.can_read(pair)
     if not readable or layouts.is_sparse(pair.data) or not x.shape.numel():

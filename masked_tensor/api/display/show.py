@@ -33,7 +33,7 @@ def text(x: MaskedTensor, *, tensor_contents: str | None = None) -> str:
 
 
 def _local_pair(pair: Pair, indent: int) -> str:
-    """Of a tensor on a mesh, what lies here: nothing is sent, as other ranks may not print."""
+    """The local part of a tensor on a mesh: nothing is sent, as other ranks may not print."""
     part = meshes.local_parts(pair.data, pair.mask) if meshes.is_distributed(pair.data) else None
     if part is None or not can_read(Pair(*part)):
         return "..."

@@ -102,7 +102,7 @@ def is_telling(outputs: list[Tensor]) -> bool:
 
 
 def part_of(got: Tensor, wanted: Tensor, start: int, size: int, total: int, place: int) -> Tensor | str:
-    """Of what two sequences give together, the part of one of them."""
+    """The part of one sequence in the joint output of two."""
     if got.dim() == wanted.dim() and got.dim() > 1 and tuple(got.shape[:2]) == (1, total):
         part = got[:, start : start + size]
     elif got.dim() > 0 and got.shape[0] == 2:

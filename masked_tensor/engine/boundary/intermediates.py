@@ -19,7 +19,7 @@ from ..torch_keys import sequence_number
 from .autograd_queries import connect
 from .enter_leave import MASKED
 
-#: The nodes of tensors of which somebody asked for the gradient, as long as their graphs are there.
+#: The nodes of tensors whose gradient was requested, as long as their graphs exist.
 WATCHED: WeakSet[Any] = WeakSet()
 #: Ops that hand on what they are given: behind them lies what the op of the rule kept.
 _COPIES = frozenset(

@@ -21,7 +21,7 @@ State = tuple[Tensor, ...]
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Spans:
-    """Of each entry along ``dim``, or each ``step``-th, the entries ``start`` up to ``start + number``."""
+    """The entries from ``start`` to ``start + number`` for each entry along ``dim``, or each ``step``-th."""
 
     dim: int
     start: Tensor  #: int64, of as many dimensions as the data, size 1 where all are the same

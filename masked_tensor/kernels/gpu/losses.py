@@ -49,7 +49,7 @@ def _kind(op: Any) -> str:
 def _call(
     given: Sequence[Any], op: Any, names: Sequence[str], _: Any, parameters: dict[str, Any], reduction: int
 ) -> Call:
-    """Of ``(*operands, mask)``."""
+    """The call of the kernel for ``(*operands, mask)``."""
     *operands, mask = given
     kind, placed = _kind(op), [None] * 5
     for name, x in zip(names, operands, strict=True):

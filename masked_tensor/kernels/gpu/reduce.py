@@ -111,7 +111,7 @@ def serves(
 
 
 def _table(data: Tensor, mask: Tensor, dims: Dims) -> layout.Walk | None:
-    """Of data, mask and result."""
+    """The walk over data, mask and result."""
     flags = layout.as_bytes(mask, data.shape)
     return layout.walk(data.shape, dims, data.stride(), flags.stride(), layout.result_strides(data.shape, dims))
 

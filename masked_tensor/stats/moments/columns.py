@@ -17,7 +17,7 @@ from .. import settings
 
 
 class Moments(NamedTuple):
-    """Of each column ``(F,)``, in float64; without any entry the mean is 0, and the extremes are infinite."""
+    """The moments of each column ``(F,)``, in float64; without entries the mean is 0 and the extremes are infinite."""
 
     number: Tensor  #: the sum of weights
     mean: Tensor
@@ -103,7 +103,7 @@ def _moments_of_chunk(x: Tensor, mask: Tensor, weight: Tensor | None) -> Moments
 
 
 def moments_around(count: Tensor, near: Tensor, left: Tensor, squares: Tensor, low: Tensor, high: Tensor) -> Moments:
-    """Of differences from ``near``: their sum is ``left``, and that of their squares ``squares``."""
+    """The moments of entries whose differences from ``near`` sum to ``left``, and their squares to ``squares``."""
     off = left / torch.where(count > 0, count, 1)
     mean, rest = add_exactly(near, torch.where(near.isfinite(), off, 0))  # of an infinite entry nothing is left
     flat = (low == high) & low.isfinite()
