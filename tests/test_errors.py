@@ -1367,6 +1367,11 @@ def test_functional_forms() -> None:
         lambda: mt.mean(ones(2), ones(2) > 0),
         """mean(): argument 'dim' must be int or tuple of ints, not a tensor; a mask is given as mask=""",
     )
+    refused(
+        TypeError,
+        lambda: mt.average(ones(2), ones(2)),
+        """average(): argument 'dim' must be int or tuple of ints, not a tensor; weights are given as weights=, and a mask is given as mask=""",
+    )
     refused(TypeError, lambda: mt.sum([1.0]), """input must be a tensor, got list; use masked_tensor(input)""")
     frame = pytest.importorskip("pandas").DataFrame({"a": [1.0]})
     refused(

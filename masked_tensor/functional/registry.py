@@ -130,11 +130,9 @@ def keep_of_form(name: str, names: Sequence[str], args: Sequence[Any], kwargs: d
     return lengths.keep(FORM_KINDS.get(name, lost), given, result)
 
 
-def check_dim(name: str, dim: Any, one: bool) -> None:
+def check_dim(name: str, dim: Any, one: bool, ways: str = "a mask is given as mask=") -> None:
     """Raises for a mask in the place of ``dim``, and what torch raises where ``dim`` is ``one`` int and is none."""
     if isinstance(dim, Tensor) and dim.dim():
-        raise TypeError(
-            f"{name}(): argument 'dim' must be int or tuple of ints, not a tensor; a mask is given as mask="
-        )
+        raise TypeError(f"{name}(): argument 'dim' must be int or tuple of ints, not a tensor; {ways}")
     if one and (isinstance(dim, bool) or not hasattr(dim, "__index__")):
         raise TypeError(f"{name}(): argument 'dim' must be int, not {type(dim).__name__}")

@@ -11,7 +11,7 @@ from ...engine.tensor import MaskedTensor
 from ...kernels.precision import rounds_noticeably
 from ...pair import Pair, moved
 from ..entrance import Dim, Number, as_pair, enter_input, refuse_sparse
-from ..registry import form
+from ..registry import check_dim, form
 from . import sums
 
 
@@ -60,6 +60,7 @@ def average(
     References:
         ``numpy.ma.average``.
     """
+    check_dim("average", dim, False, "weights are given as weights=, and a mask is given as mask=")
     if weights is None:
         return sums.mean(input, dim, keepdim=keepdim, mask=mask, fill_value=fill_value)
     given, heavy = enter_input(input, mask), enter_input(weights, name="weights")
