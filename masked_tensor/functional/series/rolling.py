@@ -389,7 +389,8 @@ def rolling(
         step (int, optional): The number of entries from one window to the next. Default: 1.
         index (Tensor, optional): The time of each entry, in ascending order: ``(T,)``, or ``(B, T)`` for each sequence
             (``(T, B)`` if ``dim`` is 0), any real dtype. The window of time ``t`` is ``(t - window, t]``, or
-            ``(t - window / 2, t + window / 2]`` if centered; times past the end of a sequence are ignored and may be masked.
+            ``(t - window / 2, t + window / 2]`` if centered; times past the end of a sequence are ignored and may be
+            masked.
         lengths (Tensor or str, optional): The number of steps of each sequence: integers ``(B,)`` or a list of int;
             ``"full"`` if there is no padding. Required as for :func:`ffill` if a masked entry may have a valid result
             (``min_periods``), and for ``count()``.
