@@ -137,7 +137,7 @@ def ragged() -> str:
     return svg(
         600,
         150,
-        "Filling forward fills a gap, and no padding",
+        "Filling forward fills gaps, not padding",
         text("batch", 20, 42),
         row("vgv", 170, 20, ["1", "?", "3"]),
         row("v--", 330, 20, ["9"]),

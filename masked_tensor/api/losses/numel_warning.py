@@ -1,7 +1,7 @@
 """``numel()``: sizes count the masked entries, which an average written by hand should not.
 
-``x.sum() / x.numel()`` silently counts the padding as well.  So ``numel()`` warns, once for each place in a program that
-asks.  torch asks for good reasons of its own, and so does this package: their calls do not warn.
+``x.sum() / x.numel()`` silently counts the padding as well.  So ``numel()`` warns, once for each place in a program
+that asks.  torch asks for good reasons of its own, and so does this package: their calls do not warn.
 """
 
 import sys

@@ -148,7 +148,7 @@ def _differentiate_run(
     grad: Tensor, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, kept: Tensor | None, causal: bool,
     scale: float | None,
 ) -> tuple[Tensor, ...]:  # fmt: skip
-    """For one run: with weights ``w = softmax(q k scale + mask)`` the gradient of the scores is ``w (d - sum(w d))``."""
+    """One run: with weights ``w = softmax(q k scale + mask)`` the gradient of the scores is ``w (d - sum(w d))``."""
     g, a, b, c = (widened(x) for x in (grad, q, k, v))
     weights, factor = weigh(a, b, mask, causal, scale)
     used, slopes = weights, g @ c.mT
