@@ -77,7 +77,7 @@ def index_put(
 def conditions(indices: Sequence[Index]) -> list[Tensor | None] | None:
     """The keys of a write into a plain tensor: a masked entry of a condition selects nothing.
 
-    None if a masked key is no condition: what to leave out would have to be looked up.
+    None if a masked key is not a condition: the entries to leave out would have to be looked up.
     """
     if any(type(k) is Pair and k.data.dtype not in CONDITIONS for k in indices):
         return None

@@ -103,7 +103,7 @@ def nll_loss_forward(
 
 
 def class_outside(error: IndexError, labels: Pair, size: int) -> IndexError:
-    """The error for a valid label that is no class, with the ways out."""
+    """The error for a valid label that names no class, with the ways out."""
     if not str(error).startswith("Target "):
         return error
     number = str(error).split()[1].rstrip(".")

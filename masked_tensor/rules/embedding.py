@@ -116,7 +116,7 @@ def embedding_bag(
 ) -> tuple[Any, ...]:  # fmt: skip
     """Sum (mode 0), mean (1) or max (2) of each bag's rows; a masked id or sample weight skips its entry.
 
-    A bag is masked iff it has entries, and all of them are masked; one without entries is 0, and padding is no entry.
+    A bag is masked iff it has entries and all of them are masked; one without entries is 0; padding is not an entry.
     The other outputs are those of the plain op, over the entries that are left.
     """
     if isinstance(offsets, Pair):

@@ -78,7 +78,7 @@ def common_mask(several: list[Tensor]) -> Tensor:
 
 
 def _known(x: Pair, mask: Tensor) -> Payload:
-    """What is known of the data of an operand outside of the common mask."""
+    """What is known about an operand's data outside the common mask."""
     return x.payload if x.mask is mask or masks.same_memory(x.mask, mask) else Payload.ANY
 
 

@@ -1,4 +1,4 @@
-"""Margin losses: masked classes take no part, and the mean over the classes divides by the valid ones.
+"""Margin losses: masked classes are left out, and the mean over the classes divides by the valid ones.
 
 A sample counts where its target is valid and the score it names is.
 """

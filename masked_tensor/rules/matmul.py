@@ -99,7 +99,7 @@ def affine(
     over_batch: bool = False,
     **keywords: Any,
 ) -> Pair:
-    """addmm, addbmm, baddbmm, addmv: ``beta * summand + alpha * (a @ b)``; with beta = 0 the summand takes no part.
+    """addmm, addbmm, baddbmm, addmv: ``beta * summand + alpha * (a @ b)``; with beta = 0 the summand is ignored.
 
     ``over_batch``: the products of a batch are added up, so that what is masked in one must not reach another's rows.
     ``scores``: where the summand hides, by -inf, all that is valid in a row, the row sees nothing, as in attention.
@@ -143,7 +143,7 @@ def grouped_product(
 ) -> Pair:
     """One product for each group of rows (a mixture of experts), columns or summands, which end at ``offs``.
 
-    What lies behind the last group is masked: the kernels leave it as they found it.
+    Everything past the last group is masked: the kernels leave it unchanged.
     """
     ends = zero_masked(offs) if type(offs) is Pair else offs
     left, right = pair.as_pair(a), pair.as_pair(b)
