@@ -334,12 +334,17 @@ def test_batches() -> None:
     refused(
         ValueError,
         lambda: mt.from_sequences(rows, dim=1),
-        """from_sequences: sequences may differ along dimension 0 alone, got shapes [(2, 3), (2, 4)] ...""",
+        """from_sequences: sequences may differ along dimension 0 alone, got shapes [(2, 3), (2, 4)]; if time is their dimension 1, give dim=2""",
     )
     refused(
         ValueError,
         lambda: mt.from_sequences([ones(2), ones(2, 2)]),
-        """from_sequences: sequences may differ along dimension 0 alone, got shapes [(2,), (2, 2)] ...""",
+        """from_sequences: sequences may differ along dimension 0 alone, got shapes [(2,), (2, 2)]""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.from_sequences([1, 2]),
+        """from_sequences: each sequence needs a time dimension, got shapes [(), ()]; single numbers form one tensor: masked_tensor(numbers)""",
     )
     refused(
         ValueError,
@@ -374,7 +379,7 @@ def test_batches() -> None:
     refused(
         ValueError,
         lambda: mt.collate([{"a": {"b": ones(2, 3)}}, {"a": {"b": ones(3, 4)}}], dim=0),
-        """key 'a' of the samples: key 'b' of the samples: collate: sequences may differ along dimension 0 alone, got shapes [(2, 3), (3, 4)] ...""",
+        """key 'a' of the samples: key 'b' of the samples: collate: sequences may differ along dimension 0 alone, got shapes [(2, 3), (3, 4)]""",
     )
     refused(
         TypeError,
@@ -707,7 +712,17 @@ def test_lengths() -> None:
         lambda: mt.from_lengths(ones(2, 3), [1, 2, 3]),
         """from_lengths needs one length per sequence: padded has shape (2, 3) (batch, time, ...), lengths has shape (3,)""",
     )
-    refused(ValueError, lambda: mt.from_lengths(ones(2, 3), [1, 4]), """lengths must lie between 0 and 3, got 1 to 4""")
+    refused(
+        ValueError,
+        lambda: mt.from_lengths(ones(2, 3), [1, 4]),
+        """from_lengths: lengths must lie between 0 and 3, got 1 to 4""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.from_lengths(ones(2, 3, 8, 9), [7, 9]),
+        """from_lengths: lengths must lie between 0 and 3, got 7 to 9; if time is dimension 3 of the shape (2, 3, 8, 9), give dim=3""",
+    )
+    refused(ValueError, lambda: mt.lengths_to_mask([4], 3), """lengths must lie between 0 and 3, got 4 to 4""")
     refused(TypeError, lambda: mt.lengths_to_mask(ones(2)), """lengths must be integers, got float32""")
     refused(ValueError, lambda: mt.cat([]), """cat needs at least one tensor""")
     refused(ValueError, lambda: mt.join(), """join needs at least one batch""")

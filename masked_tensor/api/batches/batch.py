@@ -23,7 +23,7 @@ from ...masks import sides
 from ...packing import Packed
 from ...pair import Pair, plain_pair
 from ...shared.names import names_arguments
-from ...shared.rows.lengths import as_lengths, check_side, padded_length
+from ...shared.rows.lengths import as_lengths, check_side, padded_length, time_elsewhere
 from ..containers import accepted_inputs, lists, ragged
 from ..make.create import as_result, mask_more, warn_of_nan
 from .packing import expect_capacity, from_packed_sequence, pack_list, pack_sequences
@@ -90,7 +90,11 @@ def from_lengths(
             f"from_lengths needs one length per sequence: padded has shape {tuple(pair.data.shape)} "
             f"({'batch, time' if batch_first else 'time, batch'}, ...), lengths has shape {tuple(lengths.shape)}"
         )
-    mask = lengths_to_mask(lengths, pair.data.shape[time])
+    try:
+        mask = lengths_to_mask(lengths, pair.data.shape[time])
+    except ValueError as error:
+        way = time_elsewhere(lengths, pair.data.shape, time) if batch_first else ""
+        raise ValueError(f"from_lengths: {error}{way}") from None
     mask = ragged.per_step(mask.flip(1) if padding_side == "left" else mask, pair.data, time, batch)
     made = mask_more(pair, mask)
     if padding_side == "left":
@@ -221,7 +225,7 @@ def from_sequences(
         warn_of_nan(given, pair)
     batch, time = _dims(dim, batch_first, pairs[0].data.dim() + 1)
     along = time - 1 if batch == 0 else 0
-    ragged.expect_one("from_sequences", pairs, along)
+    ragged.expect_one("from_sequences", pairs, along, 1)
     lengths = [p.data.shape[along] for p in pairs]
     steps = padded_length("from_sequences", max(lengths), length, pad_to_multiple_of)
     whole = all(_is_whole(s) for s in sequences)

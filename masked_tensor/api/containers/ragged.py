@@ -49,12 +49,23 @@ def pad_and_stack(
     return Pair(data, mask)
 
 
-def expect_one(name: str, pairs: Sequence[Pair], dim: int) -> None:
-    """Raises if shapes differ elsewhere than along ``dim``."""
+def expect_one(name: str, pairs: Sequence[Pair], dim: int, before: int = 0) -> None:
+    """Raises if shapes differ elsewhere than along ``dim``, which the caller counts with ``before`` dimensions more."""
     fixed = {(*p.data.shape[:dim], *p.data.shape[dim + 1 :]) for p in pairs}
-    if len(fixed) > 1 or pairs[0].data.dim() <= dim:
-        shown = [tuple(p.data.shape) for p in pairs[:4]]
-        raise ValueError(f"{name}: sequences may differ along dimension {dim} alone, got shapes {shown} ...")
+    if len(fixed) == 1 and pairs[0].data.dim() > dim:
+        return
+    sizes = [tuple(p.data.shape) for p in pairs]
+    shown = f"got shapes {sizes[:4]}{' ...' if len(sizes) > 4 else ''}"
+    if () in sizes:
+        raise ValueError(
+            f"{name}: each sequence needs a time dimension, {shown}; single numbers form one tensor: "
+            "masked_tensor(numbers)"
+        )
+    way = ""
+    if len({len(size) for size in sizes}) == 1:
+        differ = [d for d, along in enumerate(zip(*sizes, strict=True)) if len(set(along)) > 1]
+        way = f"; if time is their dimension {differ[0]}, give dim={differ[0] + before}" if len(differ) == 1 else ""
+    raise ValueError(f"{name}: sequences may differ along dimension {dim} alone, {shown}{way}")
 
 
 def pad_and_cat(pairs: Sequence[Pair]) -> Pair:

@@ -1,5 +1,6 @@
 """``lengths=``: which steps of a padded batch exist.  A mask does not say it: a missing step is also masked."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -40,6 +41,14 @@ def padded_length(name: str, longest: int, length: int | None, multiple: int | N
     if length is not None:
         return int(length)
     return longest if multiple is None else -(-longest // multiple) * multiple
+
+
+def time_elsewhere(lengths: Tensor, shape: Sequence[int], time: int) -> str:
+    """The way out where ``lengths`` do not fit ``time``, but another dimension of a batch-first ``shape``."""
+    low, high = (int(v) for v in lengths.aminmax())
+    fits = [d for d in range(1, len(shape)) if d != time and 0 <= low <= high <= shape[d]]
+    d = min(fits, key=lambda d: shape[d], default=None)  # the longest sequence has most often no padding
+    return "" if d is None else f"; if time is dimension {d} of the shape {tuple(shape)}, give dim={d}"
 
 
 def steps_that_exist(
