@@ -2984,6 +2984,14 @@ def test_flat_modules() -> None:
         """mt.flat: BatchNorm1d does not keep sequences apart on flat tokens: it has a BatchNorm1d, whose statistics join all sequences. Only attention may mix steps; convolutions and recurrent layers over time, batch norms and batch_first=False cannot be flat. Undo mt.flat with mt.flat(module, False), and call the module on the masked batch""",
     )
 
+    layer = torch.nn.TransformerEncoderLayer(2, 1, 4, batch_first=True)
+    batch = mt.from_lengths(ones(2, 3, 2), [3, 1])
+    refused(
+        mt.UnsupportedOpError,
+        lambda: mt.flat(layer)(batch, src_key_padding_mask=~mt.lengths_to_mask([3, 1])),
+        """mt.flat: leave out src_key_padding_mask: flat tokens have no padding, and attention knows each sequence""",
+    )
+
     class Words(torch.nn.Module):
         def forward(self, words: torch.Tensor) -> torch.Tensor:
             return words.cos()
@@ -3005,18 +3013,18 @@ def test_attention_of_flat_modules() -> None:
         refused(
             ValueError,
             lambda: F.scaled_dot_product_attention(q, q, q, mask),
-            """mt.flat: the module calls attention over its tokens with a mask of its own, of shape (3, 3), which does not know where a sequence ends; pass is_causal=True in place of a causal mask, or call the module on the masked batch without mt.flat""",
+            """mt.flat: the module calls attention over its tokens with a mask of its own, which does not know where a sequence ends; pass is_causal=True in place of a causal mask, or call the module on the masked batch without mt.flat""",
         )
         layer = torch.nn.Identity()
         refused(
             ValueError,
             lambda: attention(layer, q, q, q, mask),
-            """mt.flat: the module calls attention over its tokens with a mask of its own, of shape (3, 3), which does not know where a sequence ends; pass is_causal=True in place of a causal mask, or call the module on the masked batch without mt.flat""",
+            """mt.flat: the module calls attention over its tokens with a mask of its own, which does not know where a sequence ends; pass is_causal=True in place of a causal mask, or call the module on the masked batch without mt.flat""",
         )
         refused(
             ValueError,
             lambda: attention(layer, q, q, q, position_bias=mask),
-            """mt.flat: the module calls attention over its tokens with a mask of its own, of shape (3, 3), which does not know where a sequence ends; pass is_causal=True in place of a causal mask, or call the module on the masked batch without mt.flat""",
+            """mt.flat: the module calls attention over its tokens with a mask of its own, which does not know where a sequence ends; pass is_causal=True in place of a causal mask, or call the module on the masked batch without mt.flat""",
         )
         refused(
             ValueError,

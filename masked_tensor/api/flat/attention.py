@@ -83,7 +83,7 @@ class Flat(TorchFunctionMode):
         if not self.holds(query, key, value):
             return ATTENTION(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
         if attn_mask is not None:
-            raise OwnMaskError(mask_of_its_own(attn_mask))
+            raise OwnMaskError(MASK_OF_ITS_OWN)
         return self.within(query, key, value, dropout_p, is_causal, scale, enable_gqa)
 
     def holds(self, *given: Tensor) -> bool:
@@ -168,10 +168,8 @@ def mode_in_force() -> Flat | None:
     return None
 
 
-def mask_of_its_own(mask: Tensor) -> str:
-    """What is said of an attention mask over flat tokens."""
-    return (
-        f"mt.flat: the module calls attention over its tokens with a mask of its own, of shape {tuple(mask.shape)}, "
-        "which does not know where a sequence ends; pass is_causal=True in place of a causal mask, or call the module "
-        "on the masked batch without mt.flat"
-    )
+#: What is said of an attention mask over flat tokens.  Its shape would be that of the check's own sequences.
+MASK_OF_ITS_OWN = (
+    "mt.flat: the module calls attention over its tokens with a mask of its own, which does not know where a sequence "
+    "ends; pass is_causal=True in place of a causal mask, or call the module on the masked batch without mt.flat"
+)

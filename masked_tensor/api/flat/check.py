@@ -22,6 +22,7 @@ from .samples import compared, cut, draw, gap, is_telling, part_of, row_of, run_
 from .tokens import FlatTokens
 
 BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
+PADDING_MASKS = ("src_key_padding_mask", "tgt_key_padding_mask", "key_padding_mask")  #: torch's names, of its own steps
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,8 @@ def what_differs(module: nn.Module, forward: Callable[..., Any], args: Any, kwar
                 parts.restore(module)
     if found.refusal is None:
         return found
+    if (padding := next((k for k, v in kwargs.items() if k in PADDING_MASKS and v is not None), None)) is not None:
+        return Found(f"mt.flat: leave out {padding}: flat tokens have no padding, and attention knows each sequence")
     return Found(_failure(module, found.refusal) if found.fails else refusal(module, found.refusal), fails=found.fails)
 
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from ...patches.places import ATTENTION
 from ...rules.cross_entropy import IGNORED
-from .attention import Flat, OwnMaskError, mask_of_its_own, mode_in_force
+from .attention import MASK_OF_ITS_OWN, Flat, OwnMaskError, mode_in_force
 from .classes import heir, put, take_back
 
 NAME = "masked_tensor"
@@ -29,9 +29,9 @@ def attention(
             "the tokens of the batch; call the model on the masked batch without mt.flat"
         )
     if attention_mask is not None:
-        raise OwnMaskError(mask_of_its_own(attention_mask))
+        raise OwnMaskError(MASK_OF_ITS_OWN)
     if given.get("position_bias") is not None:
-        raise OwnMaskError(mask_of_its_own(given["position_bias"]))
+        raise OwnMaskError(MASK_OF_ITS_OWN)
     causal = bool(getattr(module, "is_causal", True) if is_causal is None else is_causal)
     grouped = query.shape[1] != key.shape[1]
     options = (dropout, causal, scaling, grouped, sliding_window, softcap, s_aux)
