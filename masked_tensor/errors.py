@@ -77,7 +77,7 @@ class MaskedSizeWarning(UserWarning):
 
 
 class MaskedLossWarning(UserWarning):
-    """The warning for a backward pass that starts at masked entries only, so that every gradient is 0.
+    """The warning for a backward pass that starts at masked entries only, which adds 0 to every gradient.
 
     A batch without labels has nothing to train on. A sum ``a + b`` is masked where either loss is; :func:`total` adds
     the valid ones. Each such pass issues the warning, and Python's filters decide how often it is shown. Inside
@@ -127,7 +127,7 @@ def numel_counts_masked(name: str) -> str:
 
 
 NO_VALID_ROOT = (
-    "backward() was called on a masked loss, so every gradient is 0. A sum a + b is masked if either loss is; "
+    "backward() was called on a masked loss, so it adds 0 to every gradient. A sum a + b is masked if either loss is; "
     "masked_tensor.total(a, b) adds up the losses that exist"
 )
 

@@ -2351,7 +2351,7 @@ def test_sums_of_losses() -> None:
         refused(
             mt.MaskedValueError,
             mt.masked_tensor([1.0, None]).requires_grad_()[1:].sum().backward,
-            """backward() was called on a masked loss, so every gradient is 0. A sum a + b is masked if either loss is; masked_tensor.total(a, b) adds up the losses that exist""",
+            """backward() was called on a masked loss, so it adds 0 to every gradient. A sum a + b is masked if either loss is; masked_tensor.total(a, b) adds up the losses that exist""",
         )
 
 
