@@ -2984,6 +2984,11 @@ def test_flat_modules() -> None:
         """mt.flat: BatchNorm1d does not keep sequences apart on flat tokens: it has a BatchNorm1d, whose statistics join all sequences. Only attention may mix steps; convolutions and recurrent layers over time, batch norms and batch_first=False cannot be flat. Undo mt.flat with mt.flat(module, False), and call the module on the masked batch""",
     )
 
+    refused(
+        mt.UnsupportedOpError,
+        lambda: mt.flat(torch.nn.Sequential(torch.nn.BatchNorm1d(3)))(x),
+        """mt.flat: Sequential does not keep sequences apart on flat tokens: it has a BatchNorm1d, whose statistics join all sequences. Only attention may mix steps; convolutions and recurrent layers over time, batch norms and batch_first=False cannot be flat. Make only the part that mixes steps by attention flat, such as mt.flat(model.encoder), or undo mt.flat with mt.flat(module, False), and call the module on the masked batch""",
+    )
     layer = torch.nn.TransformerEncoderLayer(2, 1, 4, batch_first=True)
     batch = mt.from_lengths(ones(2, 3, 2), [3, 1])
     refused(

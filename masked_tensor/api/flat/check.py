@@ -124,6 +124,8 @@ def refusal(module: nn.Module, why: str) -> str:
     ways = "undo mt.flat with mt.flat(module, False), and call the module on the masked batch"
     if isinstance(base, nn.Module) and base is not module:
         ways = f"make the model inside of it flat, mt.flat(model.base_model), or {ways}"
+    elif next(module.children(), None) is not None:
+        ways = f"make only the part that mixes steps by attention flat, such as mt.flat(model.encoder), or {ways}"
     ways = ways[0].upper() + ways[1:]
     return (
         f"mt.flat: {type(module).__name__} does not keep sequences apart on flat tokens: {why}. Only attention may mix "
