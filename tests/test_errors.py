@@ -1413,6 +1413,11 @@ def test_functional_forms() -> None:
         """mask must broadcast to input's shape (2, 3, 4), got a mask of shape (2,); use mask[..., None, None]""",
     )
     refused(
+        RuntimeError,
+        lambda: F.cross_entropy(ones(2, 3), mt.masked_invalid(torch.tensor([1.0, float("nan")]))),
+        """class labels must be integers, got float32: use target.long(); probabilities of classes have the shape (2, 3)""",
+    )
+    refused(
         ValueError,
         lambda: mt.cross_entropy(ones(2, 3, 4), ones(2, 4).long(), mask=ones(2, 4) > 0),
         """mask= masks input, of shape (2, 3, 4); give a mask of target's shape (2, 4) as target_mask=""",

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from .. import kernels, masks, pair
-from ..errors import expect_positions, expect_shape
+from ..errors import dtype_name, expect_positions, expect_shape
 from ..kernels.class_loss import (
     any_class,
     choose,
@@ -129,6 +129,11 @@ def _per_sample(x: Tensor, target: Pair, dim: int) -> Pair:
             f"use {'logits.transpose(1, 2)' if x.dim() == 3 else 'logits.movedim(-1, 1)'}"
         )
     expect_shape("target", target.data, shape, *(() if shape else ((1,),)))
+    if target.data.is_floating_point():
+        raise RuntimeError(
+            f"class labels must be integers, got {dtype_name(target.data.dtype)}: use target.long(); probabilities of "
+            f"classes have the shape {tuple(x.shape)}"
+        )
     return Pair(target.data.reshape(shape), target.mask.reshape(shape))
 
 
