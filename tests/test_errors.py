@@ -1856,12 +1856,12 @@ def test_packing() -> None:
     refused(
         ValueError,
         (known + mt.from_lengths(ones(2, 3), [2, 2], packed=True)).lengths,
-        """lengths() needs the lengths: this batch was packed with lengths, but an op dropped them (it mixed steps, met a batch of other lengths, or made padding valid). Say how many steps each sequence has: x = x.packed(lengths=[...])""",
+        """lengths() needs the lengths: this batch was packed with lengths, but an op dropped them (it mixed steps, changed their number, met a batch of other lengths, or made padding valid). Say how many steps each sequence has: x = x.packed(lengths=[...])""",
     )
     refused(
         ValueError,
         lambda: mt.to_left(known.flip(1)),
-        """to_left() needs the lengths: this batch was packed with lengths, but an op dropped them (it mixed steps, met a batch of other lengths, or made padding valid). Say how many steps each sequence has: mt.to_left(x, lengths=[...])""",
+        """to_left() needs the lengths: this batch was packed with lengths, but an op dropped them (it mixed steps, changed their number, met a batch of other lengths, or made padding valid). Say how many steps each sequence has: mt.to_left(x, lengths=[...])""",
     )
     refused(
         ValueError,
@@ -1928,6 +1928,16 @@ def test_libraries_that_count() -> None:
         mt.MaskedSizeError,
         lambda: wrapping.valid_rows("MeanSquaredError.update", partly, ones(1, 2)),
         """MeanSquaredError.update counts rows, but some rows of a tensor of shape (1, 2) are only partly valid; pass the fully valid rows: masked_tensor.select_valid(a, b, dim=1)""",
+    )
+
+    def r2_score(preds: torch.Tensor, target: torch.Tensor) -> None: ...
+
+    r2_score.__qualname__ = "r2_score"
+    by_row = torchmetrics._on_picked(torchmetrics._rows)(r2_score)
+    refused(
+        mt.MaskedSizeError,
+        lambda: by_row(partly, ones(1, 2)),
+        """r2_score counts rows, but some rows of a tensor of shape (1, 2) are only partly valid; compute it for each column: masked_tensor.select_valid(a[:, j], b[:, j])""",
     )
     crf, gap = SimpleNamespace(batch_first=True), mt.masked_tensor([[[1.0], [None], [1.0]]])
     refused(
