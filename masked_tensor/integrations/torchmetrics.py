@@ -20,6 +20,8 @@ from .wrapping import Function, call, data_of, mask_of, valid_rows, with_masked
 IGNORED = -1  #: what torchmetrics' targets hold where nothing counts, if the user names nothing else
 #: Exact match of the entries that are valid, for labels of classes and for several labels.
 _EXACT = ("(labels == target).flatten(1).all(1).float().mean()", "(labels == target).all(1).float().mean()")
+#: What is said of one number for each column, where a row of several is valid in part.
+_COLUMNS = "compute it for each column: masked_tensor.select_valid(a[:, j], b[:, j])"
 Pick = Callable[[str, BoundArguments, Tensor, Tensor], tuple[Tensor, ...]]
 
 
@@ -39,12 +41,16 @@ def _entries(name: str, given: BoundArguments, preds: Tensor, target: Tensor) ->
     owner, own = given.arguments.get("self"), given.arguments.get("num_outputs", 1)
     if preds.shape != target.shape:  # the function's own error
         return preds, target
-    of_one = getattr(owner, "num_outputs", own) == 1
-    return select_valid(preds, target) if of_one else valid_rows(name, preds, target)
+    if getattr(owner, "num_outputs", own) == 1:
+        return select_valid(preds, target)
+    return valid_rows(name, preds, target, way_out=_COLUMNS)
 
 
 def _rows(name: str, given: BoundArguments, preds: Tensor, target: Tensor) -> tuple[Tensor, ...]:
-    return (preds, target) if preds.shape != target.shape else valid_rows(name, preds, target)
+    if preds.shape != target.shape:
+        return preds, target
+    of_columns = preds.dim() > 1 and "kl" not in name.lower()  # whose rows are distributions
+    return valid_rows(name, preds, target, way_out=_COLUMNS if of_columns else "")
 
 
 def _points(name: str, given: BoundArguments, data: Tensor, labels: Tensor) -> tuple[Tensor, ...]:
