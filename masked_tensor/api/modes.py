@@ -131,8 +131,8 @@ def strict() -> Choice:
       dimensions of ``x``: MaskedSizeError;
     - features joined (``torch.cat``, ``stack``) to steps where another part has none, so that padding would be partly
       valid: MaskMismatchError;
-    - a backward pass that starts at masked entries only, which adds 0 to every gradient: MaskedValueError. On a GPU it is
-      raised at the next pass or the end of the context; with several ranks it stays a warning.
+    - a backward pass that starts at masked entries only, which adds 0 to every gradient: MaskedValueError. On a GPU it
+      is raised at the next pass or the end of the context; with several ranks it stays a warning.
 
     Masks are compared by value, which waits for the device and does not work in compiled code.
 

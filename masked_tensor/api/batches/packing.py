@@ -163,8 +163,8 @@ def with_known_lengths(name: str, x: MaskedTensor, way_out: str = "x = x.packed(
     if x._packed is not None or not knows_steps(x):
         raise ValueError(
             f"{name}() needs the lengths: this batch was packed with lengths, but an op dropped them (it mixed steps, "
-            "changed their number, met a batch of other lengths, or made padding valid). Say how many steps each sequence has: "
-            f"{way_out}"
+            "changed their number, met a batch of other lengths, or made padding valid). Say how many steps each "
+            f"sequence has: {way_out}"
         )
     if 0 in x._steps.stored:
         return x
