@@ -2406,7 +2406,7 @@ def test_means_over_parts() -> None:
     refused(
         RuntimeError,
         within(mt.mean_over()),
-        """mean_over saw no mean of a masked loss. If the loss is plain, mask the targets: masked_tensor(target, mask). If it is written by hand, or torch divides it in Python (kl_div with batchmean), write over.mean(entries) inside `with mean_over() as over:`""",
+        """mean_over saw no mean of a masked loss. If the loss is plain, mask the targets: masked_tensor(target, mask), or masked_equal(labels, -100), also for labels= of a model. If it is written by hand, or torch divides it in Python (kl_div with batchmean), write over.mean(entries) inside `with mean_over() as over:`""",
     )
     refused(
         RuntimeError,

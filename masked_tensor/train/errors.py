@@ -9,7 +9,8 @@ NO_VALID_PART = (
 def no_mean() -> RuntimeError:
     """``mean_over`` was left without having seen a mean."""
     return RuntimeError(
-        "mean_over saw no mean of a masked loss. If the loss is plain, mask the targets: masked_tensor(target, mask). "
+        "mean_over saw no mean of a masked loss. If the loss is plain, mask the targets: masked_tensor(target, mask), "
+        "or masked_equal(labels, -100), also for labels= of a model. "
         "If it is written by hand, or torch divides it in Python (kl_div with batchmean), write "
         "over.mean(entries) inside `with mean_over() as over:`"
     )

@@ -43,7 +43,7 @@ def flat(module: Module, on: bool = True, *, check: bool = True) -> Module:
 
     Raises:
         TypeError: ``module`` is not a module, or ``on`` is not a bool.
-        ValueError: At a call, a step within a sequence is missing.
+        ValueError: At a call, a step is missing within a sequence of a batch that knows its lengths.
         ValueError: At a call, two inputs have different lengths, or integer ``labels`` another shape than the batch.
         ValueError: At a call, attention is called with a mask.
         UnsupportedOpError: At a call, the module mixes sequences.
