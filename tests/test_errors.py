@@ -205,7 +205,7 @@ def test_containers() -> None:
     refused(
         TypeError,
         lambda: make(pd.DataFrame({"a": [1], "b": pd.to_datetime(["2026-01-01"])})),
-        """column 'b' of the table: data must be a tensor, number, list, array or table of numbers, got ndarray: datetime64[us] holds times; convert them to numbers, in pandas: (times - """,
+        """column 'b' of the table: data must be a tensor, number, list, array or table of numbers, got ndarray: datetime64[us] holds times; convert them, in pandas: (times - times.min()).dt.total_seconds()""",
     )
     refused(
         ValueError,

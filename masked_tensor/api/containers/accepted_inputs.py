@@ -128,8 +128,7 @@ def _tensor(data: Any, dtype: torch.dtype | None = None, device: Any = None, nam
         text = lists.first_text(data)
         found = reason if text is None else f"{text!r} is a string; {_NO_TEXT}"
         if getattr(getattr(data, "dtype", None), "kind", "") in ("m", "M"):
-            found = f"{data.dtype} holds times; convert them to numbers, in pandas: (times - "
-            "times.min()).dt.total_seconds()"
+            found = f"{data.dtype} holds times; convert them, in pandas: (times - times.min()).dt.total_seconds()"
         raise TypeError(
             f"{name} must be a tensor, number, list, array or table of numbers, got {type(data).__name__}: {found}"
         ) from reason
