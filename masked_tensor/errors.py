@@ -260,7 +260,7 @@ def expect_positions(name: str, x: Tensor) -> None:
     """Raises for a condition in place of positions or classes: it would be read as 0 and 1, or select by itself."""
     if x.dtype is torch.bool:
         raise IndexError(
-            f"{name} must be int64, got bool; use {name}.long() for positions 0 and 1, x[condition] to select"
+            f"{name} must be int64, got bool; call .long() on it for positions 0 and 1, or select with x[condition]"
         )
 
 

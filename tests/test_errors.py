@@ -813,7 +813,7 @@ def test_joins_and_documents() -> None:
     refused(
         mt.UnsupportedOpError,
         lambda: refuse(),
-        """flex_attention does not support masked tensors; use torch.nn.functional.scaled_dot_product_attention(query, key, value) hides their masked keys, and of packed batches runs over the valid steps alone. Documents in one row are a batch of from_documents(rows, position_ids=...). Plain tensors take a block mask: create_block_mask(lambda b, h, i, j: valid[b, j], ...)""",
+        """flex_attention does not support masked tensors; use torch.nn.functional.scaled_dot_product_attention(query, key, value), which hides masked keys. For documents in one row, make a batch with from_documents(rows, position_ids=...). For plain tensors, pass a block mask: create_block_mask(lambda b, h, i, j: valid[b, j], ...)""",
     )
 
 
@@ -2203,7 +2203,7 @@ def test_shapes_that_a_rule_of_several_ops_would_take() -> None:
     refused(
         IndexError,
         lambda: x.scatter_add(0, at > 0, ones(2, 3)),
-        """the index of a scatter must be int64, got bool; use the index of a scatter.long() for positions 0 and 1, x[condition] to select""",
+        """the index of a scatter must be int64, got bool; call .long() on it for positions 0 and 1, or select with x[condition]""",
     )
     refused(
         IndexError,
