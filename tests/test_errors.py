@@ -2140,7 +2140,7 @@ def test_last_valid_values(monkeypatch: pytest.MonkeyPatch) -> None:
     refused(
         TypeError,
         lambda: last.update(ones(1, 2, dtype=torch.complex64)),
-        """update() expects strided real numbers, got torch.strided torch.complex64; take x.to_dense(), torch.view_as_real(x)""",
+        """update() expects strided real numbers, got torch.strided torch.complex64; use x.to_dense() or torch.view_as_real(x)""",
     )
     refused(
         ValueError,

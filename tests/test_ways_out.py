@@ -330,7 +330,7 @@ WAYS = {
         [1, None, 4],
     ),
     "a scatter of a condition": Way(
-        ".long() for positions 0 and 1",
+        "call .long() on it for positions 0 and 1",
         lambda: row().scatter(0, tensor([True, False]), torch.ones(2)),
         lambda: row().scatter(0, tensor([True, False]).long(), tensor([7.0, 8.0])),
         [8, 7, 3],

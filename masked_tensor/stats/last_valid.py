@@ -267,8 +267,8 @@ class LastValid:
             raise ValueError(f"{taker} expects rows of {self.features} columns, got {tuple(pair.data.shape)}")
         if pair.data.is_complex() or pair.data.layout is not torch.strided:
             raise TypeError(
-                f"{taker} expects strided real numbers, got {pair.data.layout} {pair.data.dtype}; take x.to_dense(), "
-                "torch.view_as_real(x)"
+                f"{taker} expects strided real numbers, got {pair.data.layout} {pair.data.dtype}; use x.to_dense() "
+                "or torch.view_as_real(x)"
             )
         pair = Pair(pair.data.cpu(), pair.mask.cpu())
         if group is None:
