@@ -12,8 +12,8 @@ def refuse(*args: Any, **kwargs: Any) -> NoReturn:
     """What the operator does with masked tensors."""
     raise UnsupportedOpError(
         "flex_attention does not support masked tensors; use "
-        "torch.nn.functional.scaled_dot_product_attention(query, key, value), which hides masked keys. For documents in "
-        "one row, make a batch with from_documents(rows, position_ids=...). For plain tensors, pass a block mask: "
+        "torch.nn.functional.scaled_dot_product_attention(query, key, value), which hides masked keys. For documents "
+        "in one row, make a batch with from_documents(rows, position_ids=...). For plain tensors, pass a block mask: "
         "create_block_mask(lambda b, h, i, j: valid[b, j], ...)"
     )
 
