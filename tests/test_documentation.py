@@ -67,6 +67,18 @@ def test_the_readme_is_short() -> None:
     assert len(PAGES[0].read_text().splitlines()) <= 90
 
 
+def test_the_readme_counts_operators_and_libraries() -> None:
+    """As the sweep over torch's operators, and the page of libraries, which are made from what was run."""
+    text = " ".join(PAGES[0].read_text().split())
+    last = (ROOT / "tests/score.md").read_text().splitlines()[-1]
+    entries, forward, differentiable, backward, *_, without = map(int, re.findall(r"\d+", last))
+    assert f"{forward} of the {entries - without} operators" in text
+    assert f"of the {differentiable} differentiable ones, {backward} also work backward" in text
+    libraries = re.search(r"functions of (\d+) libraries", (ROOT / "docs/libraries.md").read_text())
+    assert libraries is not None
+    assert f"from {libraries[1]} libraries" in text
+
+
 def test_the_readme_links_to_pages() -> None:
     """Relative to the repository; the start page of the site includes it, and finds them in its own folder."""
     links = re.findall(r"\]\(([^)]*)\)", PAGES[0].read_text())
